@@ -105,6 +105,7 @@ struct row {
     int64_t time_ns;
     int64_t hash;
     int64_t merge;
+    struct db_body body;
     int64_t series[STORE_PARTS_MAX];
     size_t n_series;
 };
@@ -119,25 +120,31 @@ static bool read_row(struct db *db, int64_t profile, struct row *ret, struct err
     ret->hash = sqlite3_column_int64(st, 3);
     ret->merge = sqlite3_column_int64(st, 5);
     bool ok = blob_read_ids(db_blob(st, 6), ret->series, &ret->n_series);
+    ret->body = (struct db_body){profile, sqlite3_column_int64(st, 7), sqlite3_column_int64(st, 8)};
     sqlite3_reset(st);
     return ok || db_damaged(db, "the series of a profile", err);
 }
 
 /* Reads the bytes once more: a fault of the memory or of a cable may have passed. *ret is true if
  * they are still wrong. */
-static bool is_still_bad(struct db *db, int64_t profile, const struct row *row, bool *ret,
-                         struct err *err)
+static bool is_still_bad(struct db *db, const struct row *row, bool *ret, struct err *err)
 {
-    bool merged = row->merge > 0;
-    sqlite3_stmt *st =
-        merged ? db_row_of(db, SQL_MERGED_BODY, row->merge, "a merged profile is missing", err)
-               : db_row_of(db, SQL_BODY, profile, "the bytes of a profile are missing", err);
-    if (st == NULL) {
+    if (row->merge > 0) {
+        sqlite3_stmt *st =
+            db_row_of(db, SQL_MERGED_BODY, row->merge, "a merged profile is missing", err);
+        if (st == NULL) {
+            return false;
+        }
+        *ret = !store_hash_fits(db_blob(st, 6), (uint64_t)sqlite3_column_int64(st, 4));
+        sqlite3_reset(st);
+        return true;
+    }
+    struct sv data;
+    if (!db_body(db, &row->body, &data, err)) {
         return false;
     }
-    int64_t hash = merged ? sqlite3_column_int64(st, 4) : row->hash;
-    *ret = !store_hash_fits(db_blob(st, merged ? 6 : 0), (uint64_t)hash);
-    sqlite3_reset(st);
+    *ret = !store_hash_fits(data, (uint64_t)row->hash);
+    db_body_done(db);
     return true;
 }
 
@@ -166,7 +173,7 @@ static bool drop_all(struct db *db, const int64_t *profiles, size_t n, struct er
     bool ok = db_run(db, SQL_BEGIN, err);
     for (size_t i = 0; ok && i < n; i++) {
         bool bad = false;
-        ok = read_row(db, profiles[i], row, err) && is_still_bad(db, profiles[i], row, &bad, err) &&
+        ok = read_row(db, profiles[i], row, err) && is_still_bad(db, row, &bad, err) &&
              (!bad || drop_points(db, row, err));
     }
     ok = ok && db_run(db, SQL_COMMIT, err);
@@ -187,7 +194,11 @@ static void drop_of_file(struct store *s, struct store_file *f)
         store_bad_of(s, f, &profiles, &n) ? store_reader_take(s, f, &skip, &err) : NULL;
     /* If the file cannot be written, its entries stay on the list until the process ends. */
     bool writable = c != NULL && !c->db.still && !db_is_read_only(&c->db);
+    /* No other transaction of the file may be open. */
+    pthread_mutex_lock(&s->write_lock);
+    store_index_file_locked(s, f);
     bool done = c == NULL || (writable && drop_all(&c->db, profiles, n, &err));
+    pthread_mutex_unlock(&s->write_lock);
     bool fault = c != NULL && c->db.fault != DB_FINE;
     if (c != NULL) {
         store_reader_give(s, c, &err);

@@ -16,6 +16,7 @@
 
 #include "base/files.h"
 #include "store/blob.h"
+#include "store/data.h"
 #include "store/private.h"
 
 #define DIGITS 20
@@ -103,8 +104,10 @@ void store_lost(struct store *s, const char *path, uint64_t n, const char *why)
 void store_count_orphan(struct store *s, const char *path)
 {
     uint64_t committed = 0;
+    char data[4096];
     struct stat st;
-    if (lstat(path, &st) == 0 || errno != ENOENT) {
+    (void)snprintf(data, sizeof(data), "%s" DATA_SUFFIX, path);
+    if (lstat(path, &st) == 0 || errno != ENOENT || lstat(data, &st) == 0) {
         return;
     }
     if (store_count_read(path, &committed) && committed > 0) {

@@ -1,15 +1,18 @@
 #include "store/db.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
-/* Bytes of a page. Pages are large, so that a profile of 30 KB takes only a few of them. */
-#define PAGE_SIZE "16384"
-/* A commit copies the log into the database when the log has this many pages (16 MiB); see
- * db_limit_log(). */
-#define CHECKPOINT_PAGES "1024"
+#include "store/data.h"
+
+/* Bytes of a page. Profiles of many series change a page for each series, so small pages keep the
+ * bytes that a commit writes low. */
+#define PAGE_SIZE "4096"
 #define LOG_BYTES_MAX "16777216"
 /* Cache of pages of each connection, in KiB. */
 #define CACHE_KIB "-4096"
@@ -42,7 +45,7 @@ static const struct object schema[] = {
     {"profiles", "CREATE TABLE profiles(id INTEGER PRIMARY KEY, set_id INTEGER NOT NULL, "
                  "time INTEGER NOT NULL, until INTEGER NOT NULL, hash INTEGER NOT NULL, "
                  "format INTEGER NOT NULL, size INTEGER NOT NULL, merge INTEGER NOT NULL, "
-                 "series BLOB NOT NULL)"},
+                 "series BLOB NOT NULL, place INTEGER NOT NULL)"},
     {"points", "CREATE TABLE points(series INTEGER NOT NULL, time INTEGER NOT NULL, "
                "hash INTEGER NOT NULL, profile INTEGER NOT NULL, sums BLOB NOT NULL, "
                "PRIMARY KEY(series, time, hash)) WITHOUT ROWID"},
@@ -52,29 +55,45 @@ static const struct object schema[] = {
      "time INTEGER NOT NULL, until INTEGER NOT NULL, profile INTEGER NOT NULL, "
      "hash INTEGER NOT NULL, n INTEGER NOT NULL, series BLOB NOT NULL, data BLOB NOT NULL)"},
     {"state", "CREATE TABLE state(id INTEGER PRIMARY KEY, profiles INTEGER NOT NULL, "
-              "oldest INTEGER NOT NULL, newest INTEGER NOT NULL, singles INTEGER NOT NULL)"},
+              "oldest INTEGER NOT NULL, newest INTEGER NOT NULL, singles INTEGER NOT NULL, "
+              "salt INTEGER NOT NULL, indexed INTEGER NOT NULL)"},
 };
 #define SCHEMA_OBJECTS (sizeof(schema) / sizeof(schema[0]))
+
+/* The tables of version 1 that differ. */
+static const struct object schema_v1[] = {
+    {"profiles", "CREATE TABLE profiles(id INTEGER PRIMARY KEY, set_id INTEGER NOT NULL, "
+                 "time INTEGER NOT NULL, until INTEGER NOT NULL, hash INTEGER NOT NULL, "
+                 "format INTEGER NOT NULL, size INTEGER NOT NULL, merge INTEGER NOT NULL, "
+                 "series BLOB NOT NULL)"},
+    {"state", "CREATE TABLE state(id INTEGER PRIMARY KEY, profiles INTEGER NOT NULL, "
+              "oldest INTEGER NOT NULL, newest INTEGER NOT NULL, singles INTEGER NOT NULL)"},
+};
 
 static const char *const statements[DB_STATEMENTS] = {
     [SQL_BEGIN] = "BEGIN IMMEDIATE",
     [SQL_BEGIN_READ] = "BEGIN",
     [SQL_COMMIT] = "COMMIT",
     [SQL_ROLLBACK] = "ROLLBACK",
+    [SQL_SAVE] = "SAVEPOINT batch",
+    [SQL_KEEP] = "RELEASE batch",
+    [SQL_UNDO] = "ROLLBACK TO batch",
     [SQL_FIND_SET] = "SELECT id FROM sets WHERE data = ?1",
     [SQL_ADD_SET] = "INSERT INTO sets(data) VALUES(?1)",
     [SQL_FIND_SERIES] = "SELECT id, columns FROM series WHERE set_id = ?1 AND labels = ?2",
     [SQL_ADD_SERIES] = "INSERT INTO series(set_id, labels, columns) VALUES(?1, ?2, ?3)",
     [SQL_SET_COLUMNS] = "UPDATE series SET columns = ?2 WHERE id = ?1",
     [SQL_FIND_POINT] = "SELECT profile FROM points WHERE series = ?1 AND time = ?2 AND hash = ?3",
-    [SQL_ADD_PROFILE] = "INSERT INTO profiles(set_id, time, until, hash, format, size, merge, "
-                        "series) VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+    [SQL_ADD_PROFILE] = "INSERT INTO profiles(id, set_id, time, until, hash, format, size, merge, "
+                        "series, place) VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
     [SQL_ADD_BODY] = "INSERT INTO bodies(id, data) VALUES(?1, ?2)",
     [SQL_ADD_POINT] =
         "INSERT INTO points(series, time, hash, profile, sums) VALUES(?1, ?2, ?3, ?4, ?5)",
-    [SQL_STATE] = "SELECT profiles, oldest, newest, singles FROM state WHERE id = 1",
+    [SQL_STATE] = "SELECT profiles, oldest, newest, singles, salt, indexed FROM state WHERE id = 1",
     [SQL_NOTE_PUT] = "UPDATE state SET profiles = profiles + ?1, oldest = min(oldest, ?2), "
-                     "newest = max(newest, ?3), singles = singles + ?1 WHERE id = 1",
+                     "newest = max(newest, ?3), singles = singles + ?1, salt = ?4, indexed = ?5 "
+                     "WHERE id = 1",
+    [SQL_NOTE_SEALED] = "UPDATE state SET indexed = -1 WHERE id = 1",
     [SQL_ALL_SERIES] = "SELECT s.id, s.columns, s.labels, t.data, t.id FROM series s "
                        "JOIN sets t ON t.id = s.set_id ORDER BY s.id",
     [SQL_SET] = "SELECT data FROM sets WHERE id = ?1",
@@ -85,8 +104,8 @@ static const char *const statements[DB_STATEMENTS] = {
         "SELECT p.time, p.hash, p.profile, p.sums, r.until FROM points p LEFT JOIN profiles r ON "
         "r.id = p.profile WHERE p.series = ?1 AND (p.time, p.hash) > (?2, ?3) AND p.time <= ?4 "
         "ORDER BY p.time, p.hash LIMIT ?5",
-    [SQL_PROFILE] = "SELECT set_id, time, until, hash, format, merge, series FROM profiles "
-                    "WHERE id = ?1",
+    [SQL_PROFILE] = "SELECT set_id, time, until, hash, format, merge, series, place, size "
+                    "FROM profiles WHERE id = ?1",
     [SQL_FIND_PROFILE] = "SELECT id, time FROM profiles WHERE hash = ?1 AND time BETWEEN ?2 AND ?3",
     [SQL_BODY] = "SELECT data FROM bodies WHERE id = ?1",
     [SQL_MERGED_BODY] = "SELECT set_id, time, until, profile, hash, series, data FROM merges "
@@ -94,7 +113,8 @@ static const char *const statements[DB_STATEMENTS] = {
     [SQL_SINGLES] = "SELECT id, set_id, time, until, size FROM profiles WHERE merge = 0",
     [SQL_ADD_MERGE] = "INSERT INTO merges(set_id, time, until, profile, hash, n, series, data) "
                       "VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
-    [SQL_SET_MERGE] = "UPDATE profiles SET merge = ?2 WHERE id = ?1 AND merge = 0",
+    [SQL_SET_MERGE] = "UPDATE profiles SET merge = ?2, place = iif(?2 > 0, -1, place) "
+                      "WHERE id = ?1 AND merge = 0",
     [SQL_DROP_BODY] = "DELETE FROM bodies WHERE id = ?1",
     [SQL_NOTE_MERGED] = "UPDATE state SET singles = max(singles - ?1, 0) WHERE id = 1",
     [SQL_ALL_PROFILES] = "SELECT p.time, p.hash, t.data FROM profiles p "
@@ -105,10 +125,40 @@ static const char *const statements[DB_STATEMENTS] = {
     [SQL_FREE_PAGES] = "PRAGMA freelist_count",
     [SQL_SHRINK] = "PRAGMA incremental_vacuum(256)",
     [SQL_NEXT_RECORDING] =
-        "SELECT p.id, p.time, p.until, t.data, b.data FROM profiles p JOIN sets t ON "
-        "t.id = p.set_id JOIN bodies b ON b.id = p.id WHERE p.format = 1 AND p.id > ?1 "
-        "ORDER BY p.id LIMIT 1",
+        "SELECT p.id, p.time, p.until, t.data, p.place, p.size FROM profiles p JOIN sets t ON "
+        "t.id = p.set_id WHERE p.format = 1 AND p.id > ?1 ORDER BY p.id LIMIT 1",
+    [SQL_PLACED] = "SELECT id, place, size FROM profiles WHERE place >= 0 AND id > ?1 "
+                   "ORDER BY id LIMIT ?2",
+    [SQL_UNPLACE] = "UPDATE profiles SET place = -1 WHERE id = ?1",
+    [SQL_LOST] = "SELECT id, time, hash, merge, series FROM profiles "
+                 "WHERE place + size > ?1 AND place >= 0 AND id > ?2 ORDER BY id LIMIT 1",
+    [SQL_DROP_PROFILE] = "DELETE FROM profiles WHERE id = ?1",
+    [SQL_NOTE_LOST] = "UPDATE state SET profiles = max(profiles - ?1, 0), "
+                      "singles = max(singles - ?2, 0) WHERE id = 1",
+    [SQL_DATA_END] = "SELECT max(place + size) FROM profiles WHERE place >= 0",
 };
+
+/* The statements of version 1 that differ. */
+static const char *statement_of(const struct db *db, enum db_statement s)
+{
+    if (db->version != 1) {
+        return statements[s];
+    }
+    switch (s) {
+    case SQL_STATE:
+        return "SELECT profiles, oldest, newest, singles, 0, -1 FROM state WHERE id = 1";
+    case SQL_PROFILE:
+        return "SELECT set_id, time, until, hash, format, merge, series, -1, size FROM profiles "
+               "WHERE id = ?1";
+    case SQL_NEXT_RECORDING:
+        return "SELECT p.id, p.time, p.until, t.data, -1, p.size FROM profiles p JOIN sets t ON "
+               "t.id = p.set_id WHERE p.format = 1 AND p.id > ?1 ORDER BY p.id LIMIT 1";
+    case SQL_SET_MERGE:
+        return "UPDATE profiles SET merge = ?2 WHERE id = ?1 AND merge = 0";
+    default:
+        return statements[s];
+    }
+}
 
 /* ---- errors ---------------------------------------------------------------------------------- */
 
@@ -171,8 +221,8 @@ sqlite3_stmt *db_statement(struct db *db, enum db_statement s, struct err *err)
 {
     sqlite3_stmt **st = &db->statements[s];
     if (*st == NULL) {
-        int rc =
-            sqlite3_prepare_v3(db->handle, statements[s], -1, SQLITE_PREPARE_PERSISTENT, st, NULL);
+        int rc = sqlite3_prepare_v3(db->handle, statement_of(db, s), -1, SQLITE_PREPARE_PERSISTENT,
+                                    st, NULL);
         if (rc != SQLITE_OK) {
             fail(db, rc, err);
             return NULL;
@@ -227,6 +277,85 @@ struct sv db_blob(sqlite3_stmt *st, int i)
     return p != NULL && n > 0 ? (struct sv){p, (size_t)n} : SV("");
 }
 
+/* ---- bytes of profiles ----------------------------------------------------------------------- */
+
+static bool open_data(struct db *db, struct err *err)
+{
+    char name[4096];
+    if (db->data_fd < 0 && !db->remote) {
+        (void)snprintf(name, sizeof(name), "%s" DATA_SUFFIX, db->path);
+        db->data_fd = open(name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+        if (db->data_fd < 0 && errno != ENOENT && errno != ELOOP) {
+            db->fault = DB_UNREADABLE;
+            return err_sys(err, "cannot read %s", name);
+        }
+    }
+    return true;
+}
+
+/* Makes room for the bytes, which are no more than the data file has after their place. */
+static bool reserve_body(struct db *db, const struct db_body *b, struct err *err)
+{
+    struct stat st;
+    if (b->size < 0 || b->size > ROW_BYTES_MAX || fstat(db->data_fd, &st) != 0 ||
+        b->place > st.st_size || b->size > st.st_size - b->place) {
+        return true; /* the bytes are lost */
+    }
+    if ((size_t)b->size + 1 > db->body_cap) {
+        char *body = realloc(db->body, (size_t)b->size + 1);
+        if (body == NULL) {
+            return err_memory(err);
+        }
+        db->body = body;
+        db->body_cap = (size_t)b->size + 1;
+    }
+    return true;
+}
+
+static bool read_data(struct db *db, const struct db_body *b, struct sv *ret, struct err *err)
+{
+    if (!open_data(db, err)) {
+        return false;
+    }
+    if (db->data_fd < 0 || !reserve_body(db, b, err)) {
+        return db->data_fd < 0;
+    }
+    size_t want = b->size > 0 ? (size_t)b->size : 0;
+    size_t got = 0;
+    while (got < want && want < db->body_cap) {
+        ssize_t n = pread(db->data_fd, db->body + got, want - got, b->place + (off_t)got);
+        if (n < 0 && errno != EINTR) {
+            db->fault = DB_UNREADABLE;
+            return err_sys(err, "cannot read the data of %s", db->path);
+        }
+        if (n == 0) {
+            break;
+        }
+        got += n > 0 ? (size_t)n : 0;
+    }
+    *ret = got == want && got > 0 ? (struct sv){db->body, got} : SV("");
+    return true;
+}
+
+bool db_body(struct db *db, const struct db_body *b, struct sv *ret, struct err *err)
+{
+    *ret = SV("");
+    if (b->place >= 0) {
+        return read_data(db, b, ret, err);
+    }
+    sqlite3_stmt *st =
+        db_row_of(db, SQL_BODY, b->profile, "the bytes of a profile are missing", err);
+    if (st != NULL) {
+        *ret = db_blob(st, 0);
+    }
+    return st != NULL;
+}
+
+void db_body_done(struct db *db)
+{
+    sqlite3_reset(db->statements[SQL_BODY]);
+}
+
 bool db_data_bytes(struct db *db, uint64_t *ret, struct err *err)
 {
     sqlite3_stmt *st = db_statement(db, SQL_PAGES, err);
@@ -257,7 +386,6 @@ bool db_sync_commits(struct db *db, bool sync, struct err *err)
 void db_limit_log(struct db *db, uint64_t bytes)
 {
     char sql[64];
-    sqlite3_wal_autocheckpoint(db->handle, (int)(bytes / db->page_bytes));
     (void)sqlite3_snprintf(sizeof(sql), sql, "PRAGMA journal_size_limit = %lld", (long long)bytes);
     (void)exec(db, sql, NULL);
 }
@@ -290,8 +418,13 @@ static bool read_number(struct db *db, const char *sql, int64_t *ret, struct err
     return ok;
 }
 
-static const struct object *find_object(const char *name)
+static const struct object *find_object(const char *name, int64_t version)
 {
+    for (size_t i = 0; version == 1 && i < sizeof(schema_v1) / sizeof(schema_v1[0]); i++) {
+        if (strcmp(schema_v1[i].name, name) == 0) {
+            return &schema_v1[i];
+        }
+    }
     for (size_t i = 0; i < SCHEMA_OBJECTS; i++) {
         if (strcmp(schema[i].name, name) == 0) {
             return &schema[i];
@@ -312,7 +445,7 @@ static bool check_schema(struct db *db, struct err *err)
         while ((rc = sqlite3_step(st)) == SQLITE_ROW) {
             const char *name = (const char *)sqlite3_column_text(st, 0);
             const char *sql = (const char *)sqlite3_column_text(st, 1);
-            const struct object *o = name != NULL ? find_object(name) : NULL;
+            const struct object *o = name != NULL ? find_object(name, db->version) : NULL;
             ours = ours && o != NULL && sql != NULL && strcmp(o->sql, sql) == 0;
             n++;
         }
@@ -337,8 +470,9 @@ static bool make_schema(struct db *db, struct err *err)
         }
     }
     char ids[256];
+    db->version = DB_VERSION;
     (void)sqlite3_snprintf(sizeof(ids), ids,
-                           "INSERT INTO state VALUES(1, 0, 9223372036854775807, 0, 0);"
+                           "INSERT INTO state VALUES(1, 0, 9223372036854775807, 0, 0, 0, -1);"
                            "PRAGMA application_id = %d; PRAGMA user_version = %d; COMMIT",
                            DB_APPLICATION_ID, DB_VERSION);
     return exec(db, ids, err);
@@ -372,7 +506,8 @@ static bool check_ids(struct db *db, bool *ret_empty, struct err *err)
         return err_set(err, ERR_INPUT, "written by a newer version (format %lld, expected %d)",
                        (long long)version, DB_VERSION);
     }
-    return version == DB_VERSION ? check_schema(db, err) : db_damaged(db, "format 0", err);
+    db->version = version;
+    return version >= 1 ? check_schema(db, err) : db_damaged(db, "format 0", err);
 }
 
 static bool set_up(struct db *db, bool make, bool *ret_empty, struct err *err)
@@ -386,9 +521,8 @@ static bool set_up(struct db *db, bool make, bool *ret_empty, struct err *err)
     if (!exec(db,
               "PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON;"
               "PRAGMA temp_store = MEMORY; PRAGMA cache_size = " CACHE_KIB
-              "; PRAGMA synchronous = NORMAL;"
-              "PRAGMA wal_autocheckpoint = " CHECKPOINT_PAGES
-              "; PRAGMA journal_size_limit = " LOG_BYTES_MAX,
+              "; PRAGMA synchronous = NORMAL; PRAGMA wal_autocheckpoint = 0;"
+              "PRAGMA journal_size_limit = " LOG_BYTES_MAX,
               err) ||
         !check_ids(db, ret_empty, err)) {
         return false;
@@ -407,7 +541,7 @@ static bool set_up(struct db *db, bool make, bool *ret_empty, struct err *err)
 
 bool db_open(struct db *db, const char *path, bool make, bool *ret_empty, struct err *err)
 {
-    *db = (struct db){.handle = NULL};
+    *db = (struct db){.path = path, .data_fd = -1};
     *ret_empty = false;
     int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | (make ? SQLITE_OPEN_CREATE : 0);
     int rc = sqlite3_open_v2(path, &db->handle, flags, NULL);
@@ -464,7 +598,7 @@ static bool open_immutable(struct db *db, const char *path, const char *vfs, boo
 
 bool db_open_still(struct db *db, const char *path, bool *ret_empty, struct err *err)
 {
-    *db = (struct db){.still = true};
+    *db = (struct db){.path = path, .still = true, .data_fd = -1};
     *ret_empty = false;
     return has_log(path) ? err_set(err, ERR_SYSTEM, "its write-ahead log cannot be read")
                          : open_immutable(db, path, NULL, ret_empty, err);
@@ -473,7 +607,7 @@ bool db_open_still(struct db *db, const char *path, bool *ret_empty, struct err 
 bool db_open_remote(struct db *db, const char *vfs, const char *name, bool *ret_empty,
                     struct err *err)
 {
-    *db = (struct db){.remote = true};
+    *db = (struct db){.path = name, .remote = true, .data_fd = -1};
     return open_immutable(db, name, vfs, ret_empty, err);
 }
 
@@ -490,4 +624,11 @@ void db_close(struct db *db)
     }
     sqlite3_close_v2(db->handle);
     db->handle = NULL;
+    if (db->data_fd >= 0) {
+        close(db->data_fd);
+    }
+    db->data_fd = -1;
+    free(db->body);
+    db->body = NULL;
+    db->body_cap = 0;
 }

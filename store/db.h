@@ -4,11 +4,15 @@
  *
  *     sets      labels and sample types, which many profiles share
  *     series    a set with the labels of some samples, and the columns whose sum was not always 0
- *     profiles  one row for each profile, with the list of its series
+ *     profiles  one row for each profile, with the list of its series, and the place of its bytes
  *     points    the sums of each profile, by series and time
- *     bodies    the bytes of profiles that are not merged, by profile
+ *     bodies    the bytes of profiles that are neither merged nor in the data file, by profile
  *     merges    the bytes of merged profiles
- *     state     one row: the number of profiles, and the first and last time
+ *     state     one row: the number of profiles, the first and last time, and what the tables have
+ *               of the data file (store/data.h)
+ *
+ * In version 1 there is no data file: profiles have no place, and the state says nothing of it.
+ * Files of version 1 are read and merged, but take no new profiles.
  *
  * A file carries an application id and a version, and exactly this schema. Any other database is
  * foreign or damaged. A connection belongs to one thread at a time.
@@ -24,7 +28,11 @@
 #include "base/str.h"
 
 #define DB_APPLICATION_ID 0x70667073 /* "pfps" in ASCII */
-#define DB_VERSION 1
+#define DB_VERSION 2
+/* The place of a profile whose bytes are in the tables. */
+#define DB_NO_PLACE (-1)
+/* state.indexed of a sealed file, none of whose profiles is in a data file. */
+#define DB_SEALED (-1)
 
 enum db_fault {
     DB_FINE,
@@ -43,6 +51,9 @@ enum db_statement {
     SQL_BEGIN_READ,
     SQL_COMMIT,
     SQL_ROLLBACK,
+    SQL_SAVE,
+    SQL_KEEP,
+    SQL_UNDO,
     SQL_FIND_SET,
     SQL_ADD_SET,
     SQL_FIND_SERIES,
@@ -54,6 +65,7 @@ enum db_statement {
     SQL_ADD_POINT,
     SQL_STATE,
     SQL_NOTE_PUT,
+    SQL_NOTE_SEALED,
     SQL_ALL_SERIES,
     SQL_SET,
     SQL_POINTS,
@@ -74,11 +86,19 @@ enum db_statement {
     SQL_FREE_PAGES,
     SQL_SHRINK,
     SQL_NEXT_RECORDING,
+    SQL_PLACED,
+    SQL_UNPLACE,
+    SQL_LOST,
+    SQL_DROP_PROFILE,
+    SQL_NOTE_LOST,
+    SQL_DATA_END,
     DB_STATEMENTS
 };
 
 struct db {
     sqlite3 *handle; /* NULL: closed */
+    const char *path;
+    int64_t version;
     enum db_fault fault;
     bool still;     /* opened by db_open_still() */
     bool remote;    /* opened by db_open_remote() */
@@ -87,11 +107,14 @@ struct db {
     bool syncs;     /* see db_sync_commits() */
     uint64_t page_bytes;
     sqlite3_stmt *statements[DB_STATEMENTS]; /* made on first use */
+    int data_fd;                             /* for db_body(); -1: not open */
+    char *body;
+    size_t body_cap;
 };
 
 /* Opens a file of the store. If `make` is true, a missing or empty file is created. If it is false,
- * *ret_empty is set if the file has no schema, so nothing can be read from it. False with err;
- * db->fault is set if the file is to blame. */
+ * *ret_empty is set if the file has no schema, so nothing can be read from it. The path must stay
+ * valid until db_close(). False with err; db->fault is set if the file is to blame. */
 bool db_open(struct db *db, const char *path, bool make, bool *ret_empty, struct err *err);
 /* Opens a database that nobody writes, for reading only, where SQLite cannot create its log and
  * index because the directory or the disk cannot be written. False if the file has a log, since its
@@ -123,13 +146,25 @@ void db_bind_blob(sqlite3_stmt *st, int i, struct sv v);
 /* Returns the bytes of a column. They are valid until the next step. */
 struct sv db_blob(sqlite3_stmt *st, int i);
 
+/* The bytes of a profile that is not merged. */
+struct db_body {
+    int64_t profile;
+    int64_t place; /* DB_NO_PLACE, or the offset in the data file */
+    int64_t size;
+};
+/* Reads the bytes of a profile, which are valid until db_body_done(). They are not checked: if the
+ * data file has lost them, they are empty. False with err. */
+bool db_body(struct db *db, const struct db_body *b, struct sv *ret, struct err *err);
+void db_body_done(struct db *db);
+
 /* Sets *ret to the bytes that the database has after its log is copied into it. */
 bool db_data_bytes(struct db *db, uint64_t *ret, struct err *err);
 
 /* Sets whether a commit waits until its log is synced. Must not be called within a transaction. */
 bool db_sync_commits(struct db *db, bool sync, struct err *err);
 
-/* Limits the log: a commit that exceeds the limit copies the log into the database. */
+/* Limits the size that the log file keeps after it was copied into the database. No commit copies
+ * the log by itself: the bytes of profiles have to be synced first. */
 void db_limit_log(struct db *db, uint64_t bytes);
 
 enum db_copy {

@@ -10,11 +10,14 @@
 
 #include "base/clock.h"
 #include "store/archive/archive.h"
+#include "store/data.h"
 #include "store/private.h"
 
 #define EXTENSION ".db"
 #define TIME_LENGTH 16 /* "20261122T130000Z" */
 #define FILES_MAX 100000
+/* The name of a data file whose stretch is being removed. */
+#define REMOVED_SUFFIX "-removed"
 /* The longest `store.stretch`. */
 #define STRETCH_NS_MAX (7 * 24 * 3600 * NS_PER_S)
 
@@ -191,6 +194,23 @@ void store_file_fault(struct store *s, struct store_file *f, enum db_fault fault
     }
 }
 
+void store_file_unindexed(struct store *s, struct store_file *f)
+{
+    pthread_mutex_lock(&s->lock);
+    f->unindexed = true;
+    f->pending = false;
+    pthread_mutex_unlock(&s->lock);
+}
+
+uint64_t store_file_data_size(const struct store_file *f)
+{
+    char name[4096];
+    struct stat st;
+    (void)snprintf(name, sizeof(name), "%s" DATA_SUFFIX, f->path);
+    return lstat(name, &st) == 0 && S_ISREG(st.st_mode) && st.st_size > 0 ? (uint64_t)st.st_size
+                                                                          : 0;
+}
+
 void store_file_unwritable(struct store *s, struct store_file *f, const char *why)
 {
     pthread_mutex_lock(&s->lock);
@@ -232,6 +252,20 @@ bool store_file_check(struct store *s, struct store_file *f)
     return why == NULL;
 }
 
+/* Puts a file without a database on the list, whose data file has its profiles. */
+static void list_again(struct store *s, const struct store_file *gone)
+{
+    struct store_file *f = file_new(s, &gone->name);
+    pthread_mutex_lock(&s->lock);
+    if (f != NULL) {
+        f->unindexed = true;
+    }
+    if (f != NULL && !add(s, f)) {
+        store_file_unref(f);
+    }
+    pthread_mutex_unlock(&s->lock);
+}
+
 void store_file_gone(struct store *s, struct store_file *f)
 {
     pthread_mutex_lock(&s->lock);
@@ -243,21 +277,49 @@ void store_file_gone(struct store *s, struct store_file *f)
         log_error(s->options.log, "a file of the store is not there any more",
                   LOG_STR("endpoint", s->options.name), LOG_STR("file", listed->path),
                   LOG_INT("profiles", (int64_t)listed->profiles));
-        metric_add(s->metrics.lost, listed->profiles);
-        store_count_remove(listed->path);
         store_readers_close(s, listed);
+        if (store_file_data_size(listed) > DATA_HEADER_BYTES) {
+            list_again(s, listed);
+        } else {
+            metric_add(s->metrics.lost, listed->profiles);
+            store_count_remove(listed->path);
+        }
     }
     store_file_unref(listed);
 }
 
+static bool remove_suffix(const char *path, const char *suffix, struct err *err)
+{
+    char name[4096];
+    (void)snprintf(name, sizeof(name), "%s%s", path, suffix);
+    return unlink(name) == 0 || errno == ENOENT || err_sys(err, "cannot remove %s", name);
+}
+
+static bool rename_suffix(const char *path, const char *from, const char *to, struct err *err)
+{
+    char old[4096];
+    char new[4096];
+    (void)snprintf(old, sizeof(old), "%s%s", path, from);
+    (void)snprintf(new, sizeof(new), "%s%s", path, to);
+    return rename(old, new) == 0 || errno == ENOENT || err_sys(err, "cannot remove %s", old);
+}
+
+/* Removes what is left of a file whose data file was renamed. */
+static bool remove_rest(const char *path, struct err *err)
+{
+    return remove_suffix(path, STORE_COUNT_SUFFIX, err) && remove_suffix(path, "-wal", err) &&
+           remove_suffix(path, "-shm", err) && remove_suffix(path, "", err) &&
+           remove_suffix(path, ARCHIVE_MARK_SUFFIX, err) &&
+           remove_suffix(path, REMOVED_SUFFIX, err);
+}
+
 /* Removes a file. Its count is removed first, because a count without its file reports profiles as
  * lost. Its log is removed before the database: a database without its log is an earlier state of
- * it, but a log without its database would be used for the next file of this name. */
+ * it, but a log without its database would be used for the next file of this name. A data file
+ * without its database makes a new one, so it gets another name first: if the process ends after
+ * that, the next one removes the rest. */
 bool store_file_remove(struct store *s, struct store_file *f, struct err *err)
 {
-    static const char *const suffixes[] = {STORE_COUNT_SUFFIX, "-wal", "-shm", "",
-                                           ARCHIVE_MARK_SUFFIX};
-    char name[4096];
     pthread_mutex_lock(&s->lock);
     struct store_file *listed = forget(s, f);
     pthread_mutex_unlock(&s->lock);
@@ -266,13 +328,11 @@ bool store_file_remove(struct store *s, struct store_file *f, struct err *err)
     }
     store_writers_close(s, listed);
     store_readers_close(s, listed);
-    bool ok = true;
-    for (size_t i = 0; ok && i < sizeof(suffixes) / sizeof(suffixes[0]); i++) {
-        (void)snprintf(name, sizeof(name), "%s%s", listed->path, suffixes[i]);
-        ok = unlink(name) == 0 || errno == ENOENT;
-    }
+    bool ok = remove_suffix(f->path, STORE_COUNT_SUFFIX, err) &&
+              remove_suffix(f->path, "-wal", err) &&
+              rename_suffix(f->path, DATA_SUFFIX, REMOVED_SUFFIX, err) && remove_rest(f->path, err);
     if (!ok) {
-        err_sys(err, "cannot remove %s", name);
+        (void)rename_suffix(f->path, REMOVED_SUFFIX, DATA_SUFFIX, NULL);
         pthread_mutex_lock(&s->lock);
         f->gone = false;
         if (add(s, f)) {
@@ -288,10 +348,16 @@ bool store_file_remove(struct store *s, struct store_file *f, struct err *err)
 
 /* Takes over the state that the file has recorded. Returns false if the time of its profiles does
  * not fit its name. */
-static bool take_state(struct store *s, struct store_file *f, sqlite3_stmt *st, uint64_t data_bytes)
+static bool take_state(struct store *s, struct store_file *f, const struct db *db, sqlite3_stmt *st,
+                       uint64_t db_bytes)
 {
+    uint64_t data_bytes = store_file_data_size(f);
+    int64_t indexed = sqlite3_column_int64(st, 5);
     pthread_mutex_lock(&s->lock);
-    f->data_bytes = data_bytes;
+    f->data_bytes = db_bytes + data_bytes;
+    f->version = db->version;
+    f->sealed = db->version > 1 && indexed == DB_SEALED && data_bytes == 0;
+    f->unindexed = db->version > 1 && (uint64_t)(indexed == DB_SEALED ? 0 : indexed) != data_bytes;
     f->profiles = (uint64_t)sqlite3_column_int64(st, 0);
     f->oldest_ns = sqlite3_column_int64(st, 1);
     f->newest_ns = sqlite3_column_int64(st, 2);
@@ -311,7 +377,7 @@ static bool read_state(struct store *s, struct store_file *f, struct db *db, str
         return row == 0 && db_damaged(db, "no state", err);
     }
     bool ok = db_data_bytes(db, &data_bytes, err);
-    if (ok && !take_state(s, f, st, data_bytes)) {
+    if (ok && !take_state(s, f, db, st, data_bytes)) {
         db->fault = DB_MISPLACED;
         ok = err_set(err, ERR_INPUT, "its profiles are of another time than its name says");
     }
@@ -335,6 +401,12 @@ static enum look look_into(struct store *s, struct store_file *f, struct err *er
     store_reader_give(s, c, err);
     if (ok) {
         store_log_note(s, f);
+        pthread_mutex_lock(&s->lock);
+        f->sealed = f->sealed && f->log_bytes == 0;
+        pthread_mutex_unlock(&s->lock);
+    }
+    /* Profiles that the tables lack are counted when they are there. */
+    if (ok && !f->unindexed) {
         store_count_check(s, f);
     }
     return ok ? LOOK_FINE : fault ? LOOK_NOTHING : LOOK_FAILED;
@@ -344,8 +416,8 @@ static enum look look_into(struct store *s, struct store_file *f, struct err *er
 static void check_empty(struct store *s, struct store_file *f)
 {
     uint64_t committed = 0;
-    if (f->fault == DB_FINE && f->profiles == 0 && store_count_read(f->path, &committed) &&
-        committed > 0) {
+    if (f->fault == DB_FINE && f->profiles == 0 && !f->unindexed &&
+        store_count_read(f->path, &committed) && committed > 0) {
         char why[128];
         (void)snprintf(why, sizeof(why), "the database is empty, and had %" PRIu64 " profiles",
                        committed);
@@ -354,11 +426,23 @@ static void check_empty(struct store *s, struct store_file *f)
     }
 }
 
+/* Returns true if an entry is a data file without a database. */
+static bool is_orphan_data(struct store *s, struct sv entry)
+{
+    char path[4096];
+    struct stat st;
+    (void)snprintf(path, sizeof(path), "%s/%.*s", s->options.directory, SV_ARG(entry));
+    return lstat(path, &st) != 0 && errno == ENOENT;
+}
+
 /* Adds a file found in the directory to the list. */
 static bool take_entry(struct store *s, const char *entry, struct err *err)
 {
     struct store_name name;
-    if (!store_name_parse(sv_from(entry), &name)) {
+    struct sv text = sv_from(entry);
+    bool is_data = sv_ends_with(text, SV(DATA_SUFFIX));
+    text.n -= is_data ? sizeof(DATA_SUFFIX) - 1 : 0;
+    if (!store_name_parse(text, &name) || (is_data && !is_orphan_data(s, text))) {
         return true;
     }
     struct store_file *f = file_new(s, &name);
@@ -371,9 +455,12 @@ static bool take_entry(struct store *s, const char *entry, struct err *err)
         return full ? err_set(err, ERR_LIMIT, "more than %d files", FILES_MAX) : err_memory(err);
     }
     struct err why = ERR_INIT;
-    if (look_into(s, f, &why) == LOOK_FAILED) {
+    if (!is_data && look_into(s, f, &why) == LOOK_FAILED) {
         store_file_fault(s, f, DB_UNREADABLE, why.msg);
     }
+    /* An empty database is made again, as a missing one is. */
+    f->unindexed = f->unindexed || (f->fault == DB_FINE && f->profiles == 0 &&
+                                    store_file_data_size(f) > DATA_HEADER_BYTES);
     check_empty(s, f);
     return true;
 }
@@ -423,18 +510,27 @@ void store_retry_unreadable(struct store *s)
 
 /* Removes files whose database no longer exists: a log, which is left over if the process ended
  * while it removed the file, and a count. */
-static void remove_orphan(struct store *s, const char *entry)
+static bool remove_orphan(struct store *s, const char *entry, struct err *err)
 {
+    (void)err;
     struct sv text = sv_from(entry);
     struct store_name name;
     char path[4096];
+    if (sv_ends_with(text, SV(REMOVED_SUFFIX))) {
+        text.n -= sizeof(REMOVED_SUFFIX) - 1;
+        (void)snprintf(path, sizeof(path), "%s/%.*s", s->options.directory, SV_ARG(text));
+        if (store_name_parse(text, &name)) {
+            (void)remove_rest(path, NULL);
+        }
+        return true;
+    }
     if (sv_ends_with(text, SV(STORE_COUNT_SUFFIX))) {
         text.n -= sizeof(STORE_COUNT_SUFFIX) - 1;
         (void)snprintf(path, sizeof(path), "%s/%.*s", s->options.directory, SV_ARG(text));
         if (store_name_parse(text, &name)) {
             store_count_orphan(s, path);
         }
-        return;
+        return true;
     }
     static const char *const suffixes[] = {"-wal", "-shm", ARCHIVE_MARK_SUFFIX};
     size_t i = 0;
@@ -442,7 +538,7 @@ static void remove_orphan(struct store *s, const char *entry)
         i++;
     }
     if (i == 3) {
-        return;
+        return true;
     }
     text.n -= strlen(suffixes[i]);
     (void)snprintf(path, sizeof(path), "%s/%.*s", s->options.directory, SV_ARG(text));
@@ -450,9 +546,25 @@ static void remove_orphan(struct store *s, const char *entry)
         (void)snprintf(path, sizeof(path), "%s/%s", s->options.directory, entry);
         (void)unlink(path);
     }
+    return true;
 }
 
-bool store_list(struct store *s, struct err *err)
+/* Puts the profiles that tables lack into them, and removes the rows of profiles that data files
+ * have lost. Copies are left as they are. */
+static void recover_all(struct store *s)
+{
+    pthread_mutex_lock(&s->write_lock);
+    for (size_t i = 0; i < s->n_files; i++) {
+        if (s->files[i]->unindexed) {
+            store_index_file_locked(s, s->files[i]);
+        }
+    }
+    pthread_mutex_unlock(&s->write_lock);
+}
+
+static bool each_entry(struct store *s,
+                       bool (*visit)(struct store *s, const char *entry, struct err *err),
+                       struct err *err)
 {
     DIR *d = opendir(s->options.directory);
     if (d == NULL) {
@@ -461,16 +573,21 @@ bool store_list(struct store *s, struct err *err)
     bool ok = true;
     const struct dirent *e;
     while (ok && (e = readdir(d)) != NULL) {
-        remove_orphan(s, e->d_name);
-        ok = take_entry(s, e->d_name, err);
+        ok = visit(s, e->d_name, err);
     }
     closedir(d);
-    if (ok) {
-        store_find_copies(s);
-    } else {
-        forget_all(s);
-    }
     return ok;
+}
+
+bool store_list(struct store *s, struct err *err)
+{
+    if (!each_entry(s, remove_orphan, err) || !each_entry(s, take_entry, err)) {
+        forget_all(s);
+        return false;
+    }
+    store_find_copies(s);
+    recover_all(s);
+    return true;
 }
 
 /* ---- finding --------------------------------------------------------------------------------- */
@@ -519,8 +636,8 @@ struct store_file *store_file_for(struct store *s, int64_t from_ns, struct err *
     name.start_ms = floor_to(from_ns / NS_PER_MS, name.length_ms);
     pthread_mutex_lock(&s->lock);
     struct store_file *f = newest_of(s, &name);
-    if (f != NULL &&
-        (f->fault != DB_FINE || f->unwritable || f->frozen || store_file_is_full(s, f))) {
+    if (f != NULL && (f->fault != DB_FINE || f->unwritable || f->frozen || f->version == 1 ||
+                      store_file_is_full(s, f))) {
         name.generation = f->name.generation + 1;
         f = NULL;
     }

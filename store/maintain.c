@@ -118,6 +118,20 @@ static void retire(struct store *s, int64_t now_ns, bool disk_is_full)
 
 /* ---- the thread ------------------------------------------------------------------------------ */
 
+/* Tries again to put the profiles of data files into their tables. */
+static void index_files(struct store *s)
+{
+    struct store_file **files;
+    size_t n;
+    if (!store_files_in(s, INT64_MIN, INT64_MAX, &files, &n, NULL)) {
+        return;
+    }
+    for (size_t i = 0; i < n; i++) {
+        store_index_file(s, files[i]);
+    }
+    store_files_free(files, n);
+}
+
 void store_maintain(struct store *s, int64_t now_ns)
 {
     pthread_mutex_lock(&s->maintain_lock);
@@ -130,6 +144,10 @@ void store_maintain(struct store *s, int64_t now_ns)
     retire(s, now_ns, disk_is_full);
     store_writers_close_idle(s, now_ns, CLOSE_AFTER_MS);
     /* After a loss of power, only the commits since the last round are missing. */
+    pthread_mutex_lock(&s->write_lock);
+    store_writers_index(s);
+    pthread_mutex_unlock(&s->write_lock);
+    index_files(s);
     store_logs_copy(s);
     store_merge_files(s, now_ns);
     store_bad_drop(s);

@@ -1,19 +1,19 @@
 /* Merges the profiles of a series in closed stretches: one merged profile for each five minutes.
  *
- * Profiles are read and merged without a transaction. Then one transaction replaces their bytes, so
- * a crash leaves either the profiles or their merge. The times, sums and ids of the single profiles
- * are kept. After each merge the thread sleeps long enough to stay within its share of a core.
+ * Profiles are read and merged without a transaction, in order of time, because the rows of
+ * profiles of about the same time share pages. Then one transaction replaces the bytes of many
+ * merges, so a crash leaves either the profiles or their merge. The times, sums and ids of the
+ * single profiles are kept. After each merge the thread sleeps long enough to stay within its share
+ * of a core. When all is merged, the file is sealed (sealing.c).
  */
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <time.h>
 
 #include "base/clock.h"
 #include "pprof/merge.h"
 #include "store/blob.h"
-#include "store/private.h"
+#include "store/merging.h"
 
 /* Memory for one merge, and for its result. */
 #define MERGE_BYTES_MAX ((size_t)64 * 1024 * 1024)
@@ -25,40 +25,9 @@
 #define CPU_PERCENT 25
 /* Interval at which a merge that waits for scans of its file checks whether the store closes. */
 #define SCANS_MS 100
-
-struct single {
-    int64_t set;
-    int64_t cell; /* the time of the profile divided by the time that a merge covers */
-    int64_t time_ns;
-    int64_t until_ns;
-    int64_t profile;
-};
-
-/* The merge of a cell, or of as many profiles of the cell as fit into memory. */
-struct group {
-    struct merge *merge; /* NULL: none yet */
-    const struct single *first;
-    const struct single **members;
-    size_t n;
-    int64_t until_ns;
-    uint64_t bytes;
-    int64_t series[STORE_PARTS_MAX];
-    size_t n_series;
-};
-
-struct merging {
-    struct store *store;
-    struct store_file *file;
-    struct db db; /* the connection for reading and writing */
-    struct single *at;
-    size_t n;
-    struct group group;
-    struct buf out;
-    struct buf blob;
-    int64_t paid_ns;  /* see store_merge_pause_ms() */
-    uint64_t left;    /* profiles of the file that are not merged, as this pass counts them */
-    int64_t merge_ms; /* the setting at the start of the pass; above 0 */
-};
+/* Merges whose results have so many bytes, or so many members, are written in one transaction. */
+#define DONE_BYTES ((size_t)8 * 1024 * 1024)
+#define DONE_MEMBERS ((size_t)16 * 1024)
 
 /* ---- the share of a core --------------------------------------------------------------------- */
 
@@ -80,7 +49,7 @@ int64_t store_merge_pause_ms(int64_t used_ns, unsigned percent, int64_t *paid_ns
 }
 
 /* Sleeps as long as the thread's share of a core requires. Returns false if the store closes. */
-static bool rest(struct merging *m)
+bool merging_rest(struct merging *m)
 {
     unsigned percent = m->store->limits.merge_cpu != 0 ? m->store->limits.merge_cpu : CPU_PERCENT;
     return store_pause(m->store, store_merge_pause_ms(cpu_ns(), percent, &m->paid_ns));
@@ -110,6 +79,28 @@ static void admit_scans(struct merging *m)
     pthread_mutex_unlock(&m->store->lock);
 }
 
+bool merging_transaction(struct merging *m, bool (*write)(struct merging *m, struct err *err),
+                         bool (*after)(struct merging *m, struct err *err), struct err *err)
+{
+    if (!exclude_scans(m)) {
+        return false;
+    }
+    /* The writer of the file must have no transaction of its own. */
+    pthread_mutex_lock(&m->store->write_lock);
+    store_index_file_locked(m->store, m->file);
+    bool ok = db_run(&m->db, SQL_BEGIN, err) && write(m, err) && db_run(&m->db, SQL_COMMIT, err);
+    if (!ok && !sqlite3_get_autocommit(m->db.handle)) {
+        (void)db_run(&m->db, SQL_ROLLBACK, NULL);
+    }
+    ok = ok && (after == NULL || after(m, err));
+    pthread_mutex_unlock(&m->store->write_lock);
+    admit_scans(m);
+    if (ok && store_log_is_large(m->store, m->file)) {
+        (void)db_copy_log(&m->db, DB_COPY_ONLY, NULL);
+    }
+    return ok;
+}
+
 static bool set_merge(struct merging *m, int64_t profile, int64_t merge, struct err *err)
 {
     sqlite3_stmt *st = db_statement(&m->db, SQL_SET_MERGE, err);
@@ -131,26 +122,24 @@ static bool note_merged(struct merging *m, size_t n, struct err *err)
     return db_step(&m->db, st, err) == 0;
 }
 
-static bool add_merge(struct merging *m, int64_t *ret_merge, struct err *err)
+static bool add_merge(struct merging *m, struct merged *d, struct err *err)
 {
-    const struct group *g = &m->group;
-    struct sv data = {m->out.data, m->out.len};
+    struct sv data = {m->out.data + d->data_at, d->data_n};
     sqlite3_stmt *st = db_statement(&m->db, SQL_ADD_MERGE, err);
-    buf_clear(&m->blob);
-    if (st == NULL || !blob_put_ids(g->series, g->n_series, &m->blob)) {
-        return st != NULL && err_memory(err);
+    if (st == NULL) {
+        return false;
     }
-    sqlite3_bind_int64(st, 1, g->first->set);
-    sqlite3_bind_int64(st, 2, g->first->time_ns);
-    sqlite3_bind_int64(st, 3, g->until_ns);
-    sqlite3_bind_int64(st, 4, g->first->profile);
+    sqlite3_bind_int64(st, 1, d->first.set);
+    sqlite3_bind_int64(st, 2, d->first.time_ns);
+    sqlite3_bind_int64(st, 3, d->until_ns);
+    sqlite3_bind_int64(st, 4, d->first.profile);
     sqlite3_bind_int64(st, 5, (int64_t)blob_hash(data, NULL, 0));
-    sqlite3_bind_int64(st, 6, (int64_t)g->n);
-    db_bind_blob(st, 7, (struct sv){m->blob.data, m->blob.len});
+    sqlite3_bind_int64(st, 6, (int64_t)d->n_members);
+    db_bind_blob(st, 7, (struct sv){m->blob.data + d->series_at, d->series_n});
     db_bind_blob(st, 8, data);
     int row = db_step(&m->db, st, err);
     (void)sqlite3_clear_bindings(st);
-    *ret_merge = sqlite3_last_insert_rowid(m->db.handle);
+    d->merge = sqlite3_last_insert_rowid(m->db.handle);
     return row == 0;
 }
 
@@ -164,30 +153,33 @@ static bool drop_body(struct merging *m, int64_t profile, struct err *err)
     return db_step(&m->db, st, err) == 0;
 }
 
-static bool write_rows(struct merging *m, struct err *err)
+static int by_profile(const void *a, const void *b)
 {
-    const struct group *g = &m->group;
-    int64_t merge = 0;
-    if (!add_merge(m, &merge, err)) {
-        return false;
-    }
-    for (size_t i = 0; i < g->n; i++) {
-        if (!set_merge(m, g->members[i]->profile, merge, err) ||
-            !drop_body(m, g->members[i]->profile, err)) {
+    const struct changed *x = a;
+    const struct changed *y = b;
+    return x->profile < y->profile ? -1 : x->profile > y->profile;
+}
+
+/* The rows of profiles are changed in their order, so that no page is changed twice. */
+static bool write_done(struct merging *m, struct err *err)
+{
+    for (size_t i = 0; i < m->n_done; i++) {
+        if (m->done[i].data_n > 0 && !add_merge(m, &m->done[i], err)) {
             return false;
         }
     }
-    return note_merged(m, g->n, err);
-}
-
-static bool in_transaction(struct merging *m, bool (*write)(struct merging *m, struct err *err),
-                           struct err *err)
-{
-    bool ok = db_run(&m->db, SQL_BEGIN, err) && write(m, err) && db_run(&m->db, SQL_COMMIT, err);
-    if (!ok && !sqlite3_get_autocommit(m->db.handle)) {
-        (void)db_run(&m->db, SQL_ROLLBACK, NULL);
+    if (m->n_members > 0) {
+        qsort(m->members, m->n_members, sizeof(m->members[0]), by_profile);
     }
-    return ok;
+    for (size_t i = 0; i < m->n_members; i++) {
+        const struct changed *c = &m->members[i];
+        int64_t merge = m->done[c->done].merge;
+        if (!set_merge(m, c->profile, merge, err) ||
+            (merge > 0 && !drop_body(m, c->profile, err))) {
+            return false;
+        }
+    }
+    return note_merged(m, m->n_members, err);
 }
 
 static void forget_singles(struct merging *m, size_t n)
@@ -198,6 +190,36 @@ static void forget_singles(struct merging *m, size_t n)
     pthread_mutex_unlock(&m->store->lock);
 }
 
+static void count_done(const struct merging *m)
+{
+    for (size_t i = 0; i < m->n_done; i++) {
+        const struct merged *d = &m->done[i];
+        if (d->data_n > 0) {
+            metric_add(m->store->metrics.merged, d->n_members);
+            metric_add(m->store->metrics.merged_bytes, d->bytes);
+            metric_add(m->store->metrics.merges_bytes, d->data_n);
+        } else {
+            metric_inc(m->store->metrics.unmergeable);
+        }
+    }
+}
+
+/* Writes the merges that were made since the last time. */
+static bool flush_done(struct merging *m, struct err *err)
+{
+    bool ok = m->n_done == 0 || merging_transaction(m, write_done, NULL, err);
+    if (ok && m->n_done > 0) {
+        forget_singles(m, m->n_members);
+        count_done(m);
+    }
+    m->n_done = m->n_members = 0;
+    buf_clear(&m->out);
+    buf_clear(&m->blob);
+    return ok;
+}
+
+/* ---- groups ---------------------------------------------------------------------------------- */
+
 static void group_reset(struct group *g)
 {
     g->merge = merge_free(g->merge);
@@ -206,28 +228,79 @@ static void group_reset(struct group *g)
     g->bytes = 0;
 }
 
-/* Replaces the members of the group by their merge. If the group has a single member, it is not
- * changed. */
+static bool grow(void *p, size_t *cap, size_t n, size_t size, struct err *err)
+{
+    void **at = p;
+    if (n <= *cap) {
+        return true;
+    }
+    size_t more = 2 * n + 64;
+    void *bigger = reallocarray(*at, more, size);
+    if (bigger == NULL) {
+        return err_memory(err);
+    }
+    *at = bigger;
+    *cap = more;
+    return true;
+}
+
+/* Adds a merge, or a profile that cannot be merged, to those that are to be written. */
+static struct merged *add_done(struct merging *m, const struct single *const *of, size_t n,
+                               struct err *err)
+{
+    void *done = m->done;
+    void *members = m->members;
+    bool ok = grow(&done, &m->done_cap, m->n_done + 1, sizeof(m->done[0]), err);
+    m->done = done;
+    ok = ok && grow(&members, &m->members_cap, m->n_members + n, sizeof(m->members[0]), err);
+    m->members = members;
+    if (!ok) {
+        return NULL;
+    }
+    for (size_t i = 0; i < n; i++) {
+        m->members[m->n_members++] = (struct changed){of[i]->profile, m->n_done};
+    }
+    struct merged *d = &m->done[m->n_done++];
+    *d = (struct merged){.first = *of[0], .merge = -1, .n_members = n};
+    return d;
+}
+
+/* Writes the merge of the group to m->out. */
+static bool write_group(struct merging *m, struct err *err)
+{
+    struct group *g = &m->group;
+    size_t data_at = m->out.len;
+    size_t series_at = m->blob.len;
+    if (!merge_write(g->merge, &m->out, err)) {
+        return false;
+    }
+    if (!blob_put_ids(g->series, g->n_series, &m->blob)) {
+        return err_memory(err);
+    }
+    struct merged *d = add_done(m, g->members, g->n, err);
+    if (d == NULL) {
+        return false;
+    }
+    d->until_ns = g->until_ns;
+    d->bytes = g->bytes;
+    d->data_at = data_at;
+    d->data_n = m->out.len - data_at;
+    d->series_at = series_at;
+    d->series_n = m->blob.len - series_at;
+    return true;
+}
+
+/* Makes the merge of the group. If the group has a single member, it is not changed. */
 static bool finish_group(struct merging *m, struct err *err)
 {
     struct group *g = &m->group;
-    bool ok = true;
-    if (g->n > 1) {
-        buf_clear(&m->out);
-        ok = merge_write(g->merge, &m->out, err) && exclude_scans(m);
-        if (ok) {
-            ok = in_transaction(m, write_rows, err);
-            admit_scans(m);
-        }
-        if (ok) {
-            forget_singles(m, g->n);
-            metric_add(m->store->metrics.merged, g->n);
-            metric_add(m->store->metrics.merged_bytes, g->bytes);
-            metric_add(m->store->metrics.merges_bytes, m->out.len);
-        }
-    }
+    bool ok = g->n <= 1 || write_group(m, err);
     group_reset(g);
-    return ok && rest(m);
+    if (ok &&
+        (m->out.len >= DONE_BYTES || m->n_members >= DONE_MEMBERS || m->n_done >= DONE_MEMBERS)) {
+        ok = flush_done(m, err);
+    }
+    return ok && merging_rest(m);
 }
 
 /* ---- gathering ------------------------------------------------------------------------------- */
@@ -239,7 +312,7 @@ struct member {
     bool intact;
 };
 
-/* Reads a profile; its bytes are valid until SQL_BODY is reset. */
+/* Reads a profile; its bytes are valid until db_body_done(). */
 static bool read_member(struct merging *m, int64_t profile, struct member *ret, struct err *err)
 {
     sqlite3_stmt *st = db_row_of(&m->db, SQL_PROFILE, profile, "a profile is missing", err);
@@ -247,17 +320,16 @@ static bool read_member(struct merging *m, int64_t profile, struct member *ret, 
         return false;
     }
     uint64_t hash = (uint64_t)sqlite3_column_int64(st, 3);
+    struct db_body body = {profile, sqlite3_column_int64(st, 7), sqlite3_column_int64(st, 8)};
     bool ok = blob_read_ids(db_blob(st, 6), ret->series, &ret->n_series);
     sqlite3_reset(st);
     if (!ok) {
         return db_damaged(&m->db, "the series of a profile", err);
     }
-    st = db_row_of(&m->db, SQL_BODY, profile, "the bytes of a profile are missing", err);
-    if (st == NULL) {
+    if (!db_body(&m->db, &body, &ret->data, err)) {
         return false;
     }
-    ret->data = db_blob(st, 0);
-    ret->intact = blob_hash(ret->data, NULL, 0) == hash;
+    ret->intact = store_hash_fits(ret->data, hash);
     return true;
 }
 
@@ -312,9 +384,7 @@ static bool join(struct merging *m, const struct single *one, const struct membe
 /* Marks a profile so that no later pass tries to merge it. */
 static bool leave_alone(struct merging *m, const struct single *one, struct err *err)
 {
-    metric_inc(m->store->metrics.unmergeable);
-    forget_singles(m, 1);
-    return set_merge(m, one->profile, -1, err) && note_merged(m, 1, err);
+    return add_done(m, &one, 1, err) != NULL;
 }
 
 /* Notes a profile whose bytes have changed, so that nothing counts it any more. */
@@ -341,7 +411,7 @@ static bool take(struct merging *m, const struct single *one, struct err *err)
     if (ok && !member->intact) {
         note_bad(m, one);
     }
-    sqlite3_reset(m->db.statements[SQL_BODY]);
+    db_body_done(&m->db);
     free(member);
     if (!ok || joined) {
         return ok;
@@ -364,6 +434,9 @@ static int by_cell(const void *a, const void *b)
 {
     const struct single *x = a;
     const struct single *y = b;
+    if (x->cell != y->cell) {
+        return x->cell < y->cell ? -1 : 1;
+    }
     if (x->set != y->set) {
         return x->set < y->set ? -1 : 1;
     }
@@ -392,12 +465,14 @@ static bool add_single(struct merging *m, size_t *cap, sqlite3_stmt *st, struct 
     return true;
 }
 
+/* Lists the profiles that may be merged: none if nothing is to be merged. */
 static bool list_singles(struct merging *m, struct err *err)
 {
     sqlite3_stmt *st = db_statement(&m->db, SQL_SINGLES, err);
     size_t cap = 0;
     int row = st == NULL ? -1 : 0;
-    while (st != NULL && m->n < SINGLES_MAX && (row = db_step(&m->db, st, err)) == 1) {
+    while (st != NULL && m->merge_ms > 0 && m->n < SINGLES_MAX &&
+           (row = db_step(&m->db, st, err)) == 1) {
         if (!add_single(m, &cap, st, err)) {
             row = -1;
             break;
@@ -426,7 +501,7 @@ static bool merge_all(struct merging *m, struct err *err)
         bool last = i + 1 == m->n || !same_cell(one, one + 1);
         ok = (alone || take(m, one, err)) && (!last || m->group.n == 0 || finish_group(m, err));
     }
-    return ok;
+    return ok && flush_done(m, err);
 }
 
 /* Gives the pages that the merged profiles have freed back to the file system. */
@@ -434,18 +509,22 @@ static bool shrink(struct merging *m, struct err *err)
 {
     int64_t left = 1;
     while (left > 0) {
+        /* The writer of the file must have no transaction of its own. */
+        pthread_mutex_lock(&m->store->write_lock);
+        store_index_file_locked(m->store, m->file);
         sqlite3_stmt *st = db_statement(&m->db, SQL_SHRINK, err);
         int row = st == NULL ? -1 : 1;
         while (row == 1) {
             row = db_step(&m->db, st, err);
         }
+        pthread_mutex_unlock(&m->store->write_lock);
         st = row == 0 ? db_statement(&m->db, SQL_FREE_PAGES, err) : NULL;
         if (st == NULL || db_step(&m->db, st, err) != 1) {
             return false;
         }
         left = sqlite3_column_int64(st, 0);
         sqlite3_reset(st);
-        if (!rest(m)) {
+        if (!merging_rest(m)) {
             return true;
         }
     }
@@ -457,6 +536,7 @@ static void note_bytes(struct merging *m)
 {
     uint64_t bytes;
     if (m->db.handle != NULL && db_data_bytes(&m->db, &bytes, NULL)) {
+        bytes += store_file_data_size(m->file);
         pthread_mutex_lock(&m->store->lock);
         m->file->data_bytes = bytes;
         pthread_mutex_unlock(&m->store->lock);
@@ -464,13 +544,39 @@ static void note_bytes(struct merging *m)
     store_log_note(m->store, m->file);
 }
 
+static void report(struct merging *m, const struct err *err)
+{
+    struct store *s = m->store;
+    metric_inc(s->metrics.merge_failures);
+    if (m->db.fault == DB_FINE || m->db.fault == DB_UNREADABLE) {
+        log_warn(s->options.log, "profiles of the store cannot be merged",
+                 LOG_STR("endpoint", s->options.name), LOG_STR("file", m->file->path),
+                 LOG_ERR(err));
+    } else {
+        store_file_fault(s, m->file, m->db.fault, err->msg);
+    }
+}
+
+static void merging_done(struct merging *m)
+{
+    group_reset(&m->group);
+    free((void *)m->group.members);
+    free(m->at);
+    free(m->done);
+    free(m->members);
+    buf_done(&m->out);
+    buf_done(&m->blob);
+    db_close(&m->db);
+}
+
 static void merge_file(struct store *s, struct store_file *f, int64_t merge_ms)
 {
     struct err err = ERR_INIT;
     bool empty;
     struct merging m = {.store = s, .file = f, .paid_ns = cpu_ns(), .merge_ms = merge_ms};
-    buf_init(&m.out, RESULT_BYTES_MAX);
-    buf_init(&m.blob, STORE_BLOB_MAX);
+    buf_init(&m.out, RESULT_BYTES_MAX + DONE_BYTES);
+    buf_init(&m.blob, DONE_MEMBERS * 16 + DONE_BYTES);
+    store_index_file(s, f);
     pthread_mutex_lock(&s->lock);
     m.left = f->singles;
     pthread_mutex_unlock(&s->lock);
@@ -478,56 +584,34 @@ static void merge_file(struct store *s, struct store_file *f, int64_t merge_ms)
     if (opened) {
         store_log_limit(s, &m.db);
     }
-    bool ok =
-        opened && (empty || (list_singles(&m, &err) && merge_all(&m, &err) && shrink(&m, &err)));
+    bool ok = opened && (empty || (list_singles(&m, &err) && merge_all(&m, &err) &&
+                                   sealing_seal(&m, &err) && shrink(&m, &err)));
     if (!ok && err.kind != ERR_NONE) {
-        metric_inc(s->metrics.merge_failures);
-        if (m.db.fault == DB_FINE || m.db.fault == DB_UNREADABLE) {
-            log_warn(s->options.log, "profiles of the store cannot be merged",
-                     LOG_STR("endpoint", s->options.name), LOG_STR("file", f->path), LOG_ERR(&err));
-        } else {
-            store_file_fault(s, f, m.db.fault, err.msg);
-        }
+        report(&m, &err);
     }
     note_bytes(&m);
-    group_reset(&m.group);
-    free((void *)m.group.members);
-    free(m.at);
-    buf_done(&m.out);
-    buf_done(&m.blob);
-    db_close(&m.db);
+    merging_done(&m);
     pthread_mutex_lock(&s->lock);
     /* The unmerged profiles that remain after a complete pass cannot be merged. The next pass runs
      * when their number differs, because profiles were added or this pass has failed. */
     f->left = ok ? m.left : 0;
+    f->sealed = ok && f->log_bytes == 0 && (m.sealed || f->version == 1);
     pthread_mutex_unlock(&s->lock);
 }
 
-static bool is_due(struct store *s, const struct store_file *f, int64_t now_ns)
+static bool is_closed(const struct store_file *f, int64_t now_ns)
 {
-    pthread_mutex_lock(&s->lock);
-    bool due = !s->stopping && !f->gone && !f->frozen && f->fault == DB_FINE && f->singles > 1 &&
-               f->singles != f->left;
-    pthread_mutex_unlock(&s->lock);
-    return due && store_file_until_ns(f) < now_ns - GRACE_MS * NS_PER_MS;
+    return store_file_until_ns(f) < now_ns - GRACE_MS * NS_PER_MS;
 }
 
-/* Notes whether a file is complete: its stretch is over, nothing in it can be merged any more, and
- * all of it is in the database. */
-static void note_sealed(struct store *s, struct store_file *f, int64_t now_ns)
+static bool is_due(struct store *s, const struct store_file *f)
 {
-    char name[4096];
-    struct stat st;
-    if (store_file_until_ns(f) >= now_ns - GRACE_MS * NS_PER_MS) {
-        return;
-    }
-    store_writers_close(s, f);
-    store_readers_close(s, f);
-    (void)snprintf(name, sizeof(name), "%s-wal", f->path);
-    bool has_log = stat(name, &st) == 0 && st.st_size > 0;
     pthread_mutex_lock(&s->lock);
-    f->sealed = !has_log && (f->singles <= 1 || f->singles == f->left);
+    bool usable = !s->stopping && !f->gone && !f->frozen && !f->unindexed && f->fault == DB_FINE;
+    bool merge = usable && f->singles > 1 && f->singles != f->left;
+    bool seal = usable && !f->sealed && !f->unwritable && f->profiles > 0;
     pthread_mutex_unlock(&s->lock);
+    return merge || (seal && !store_is_writing(s, f));
 }
 
 void store_merge_files(struct store *s, int64_t now_ns)
@@ -535,15 +619,20 @@ void store_merge_files(struct store *s, int64_t now_ns)
     struct store_file **files;
     size_t n;
     int64_t merge_ms = s->limits.merge_ms;
-    if (merge_ms <= 0 || !store_files_in(s, INT64_MIN, INT64_MAX, &files, &n, NULL)) {
+    if ((merge_ms <= 0 && s->archive == NULL) ||
+        !store_files_in(s, INT64_MIN, INT64_MAX, &files, &n, NULL)) {
         return;
     }
     for (size_t i = 0; i < n; i++) {
-        if (is_due(s, files[i], now_ns)) {
-            merge_file(s, files[i], merge_ms);
+        if (!is_closed(files[i], now_ns)) {
+            continue;
         }
         if (s->archive != NULL) {
-            note_sealed(s, files[i], now_ns);
+            /* The archive waits for sealed files, and none is sealed while it is open. */
+            store_writers_close(s, files[i]);
+        }
+        if (is_due(s, files[i])) {
+            merge_file(s, files[i], merge_ms);
         }
     }
     store_files_free(files, n);

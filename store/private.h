@@ -45,15 +45,20 @@ struct store_file {
     uint64_t singles; /* profiles that are not merged */
     int64_t oldest_ns;
     int64_t newest_ns;
-    uint64_t left;  /* the value of singles after the last complete pass of merging */
-    unsigned scans; /* running scans of the file */
-    bool merging;   /* a merge replaces bodies, so new scans wait */
-    /* data_bytes: the size of the database after its log is copied into it; log_bytes: the size of
-     * its log file. */
+    uint64_t left;   /* the value of singles after the last complete pass of merging */
+    unsigned scans;  /* running scans of the file */
+    bool merging;    /* a merge replaces bodies, so new scans wait */
+    int64_t version; /* of its format; 0: not known yet */
+    /* pending: the open transaction of the file has profiles. unindexed: its data file has profiles
+     * that no transaction has; the file has to be opened for writing. See store_index_file(). */
+    bool pending;
+    bool unindexed;
+    bool sealed; /* merged, all of it is in the database, and it is not open for writing */
+    bool frozen; /* it must not change: late profiles go to a further file of its stretch */
+    /* data_bytes: the size of the data file, and of the database after its log is copied into it;
+     * log_bytes: the size of its log file. */
     uint64_t data_bytes;
     uint64_t log_bytes;
-    bool sealed; /* the stretch is over, and all of the file is in the database and merged */
-    bool frozen; /* it must not change: late profiles go to a further file of its stretch */
     /* Members of the archive (archive/archive.h): */
     bool outdated;           /* older than the archive keeps */
     char hash[33];           /* of a frozen file; "": unknown */
@@ -94,6 +99,10 @@ void store_file_unwritable(struct store *s, struct store_file *f, const char *wh
  * that is not a regular file, and an empty file whose log SQLite would remove are faults: the fault
  * is set, and false is returned. A file that does not exist has no fault. */
 bool store_file_check(struct store *s, struct store_file *f);
+/* Notes that the data file has profiles that the tables do not have. */
+void store_file_unindexed(struct store *s, struct store_file *f);
+/* Returns the size of the data file; 0 if there is none. */
+uint64_t store_file_data_size(const struct store_file *f);
 /* Tries again to read the files that could not be read. */
 void store_retry_unreadable(struct store *s);
 /* Takes a file that somebody has removed off the list; counts and logs it. */
@@ -136,12 +145,12 @@ void store_leave_directory(struct store *s);
 
 /* ---- room on the disk (room.c) --------------------------------------------------------------- */
 
-/* The log of a file (`-wal`) has whole pages for each commit: about 64 KiB for a small profile.
- * Only databases count towards retention.max_bytes. Logs have a limit of their own: a 64th of
- * max_bytes for each, from 1 to 16 MiB. A commit that exceeds it copies the log into the database,
- * and the background thread empties all logs in each round. The disk must always have room for
- * copying the logs. A batch that would take this room is refused, so that a full disk recovers when
- * files are removed. */
+/* The log of a file (`-wal`) has whole pages for each commit. Only databases and data files count
+ * towards retention.max_bytes. Logs have a limit of their own: a 64th of max_bytes for each, from 1
+ * to 16 MiB. A commit that exceeds it copies the log into the database, and the background thread
+ * empties all logs in each round. The disk must always have room for committing the open
+ * transactions and for copying the logs. A batch that would take this room is refused, so that a
+ * full disk recovers when files are removed. */
 
 /* Measures the disk. If it is smaller than max_bytes, the usable part of the disk replaces
  * max_bytes. */
@@ -153,6 +162,9 @@ void store_log_limit(const struct store *s, struct db *db);
 bool store_file_is_full(const struct store *s, const struct store_file *f);
 /* Records the size of the log of a file. */
 void store_log_note(struct store *s, struct store_file *f);
+/* Does the same, and returns true if the log exceeds its limit: then it is copied into the
+ * database, when the profiles that it refers to were synced. */
+bool store_log_is_large(struct store *s, struct store_file *f);
 /* Copies the logs of all files into their databases, and empties the logs that nobody uses. */
 void store_logs_copy(struct store *s);
 /* Returns true if the disk has room for a batch of n profiles. If it has not, empties the logs and
@@ -203,9 +215,28 @@ void store_writers_close_idle(struct store *s, int64_t now_ns, int64_t idle_ms);
 /* Returns the files that are open for writing, with references; at most STORE_WRITERS_MAX. Under
  * the lock for writing. */
 size_t store_writers_files(const struct store *s, struct store_file **ret);
-/* Copies the logs of the files that are open for writing into their databases, and empties them.
- * Under the lock for writing. */
+/* Returns a bound of the bytes that committing the open transactions takes. Under the lock for
+ * writing. */
+uint64_t store_writers_cached(const struct store *s);
+/* Commits the open transactions, copies the logs of the files that are open for writing into their
+ * databases, and empties them. Under the lock for writing. */
 void store_writers_cut_logs(struct store *s);
+
+/* Returns the connection that writes to a file, which sees its open transaction; NULL if there is
+ * none. Under the lock for writing. */
+struct db *store_writers_db(const struct store *s, const struct store_file *f);
+/* Returns true if a file is open for writing. */
+bool store_is_writing(struct store *s, const struct store_file *f);
+/* Does the same under the lock for writing. */
+bool store_is_writing_locked(const struct store *s, const struct store_file *f);
+/* Commits the open transactions of all files. Under the lock for writing. */
+void store_writers_index(struct store *s);
+/* Makes all stored profiles of a file visible to readers: commits its open transaction, or opens
+ * the file if its tables lack profiles. If the disk is full or does not answer, logs that and
+ * returns, and readers miss the profiles of the last seconds. */
+void store_index_file(struct store *s, struct store_file *f);
+/* Does the same under the lock for writing. */
+void store_index_file_locked(struct store *s, struct store_file *f);
 
 /* A profile to look for in other files. */
 struct store_twin {

@@ -1,5 +1,4 @@
-/* Puts batches of profiles into the files of their stretches, with one transaction for each file.
- */
+/* Puts batches of profiles into the files of their stretches. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,6 +7,7 @@
 #include "pprof/gzip.h"
 #include "store/blob.h"
 #include "store/parts.h"
+#include "store/rows.h"
 #include "store/writing.h"
 
 /* A profile that inflates to more is refused. */
@@ -29,203 +29,12 @@ struct putting {
     struct writing *w;
     struct parts parts;
     struct buf blob;
+    struct buf written;      /* the facts as the data file has them */
+    struct data_facts facts; /* refers to `written` */
+    struct rows rows;
     int64_t time_ns; /* the time at which the profile counts */
-    uint64_t hash;
-    int64_t set;
-    int64_t series[STORE_PARTS_MAX];
-    int64_t profile;
+    int64_t profile; /* its row */
 };
-
-/* ---- rows ------------------------------------------------------------------------------------ */
-
-/* Finds or adds the row of the set in p->blob. */
-static bool add_set(struct putting *p, struct err *err)
-{
-    struct writing *w = p->w;
-    struct sv blob = {p->blob.data, p->blob.len};
-    void *known = map_get(w->sets, blob);
-    if (known != NULL) {
-        p->set = (int64_t)(uintptr_t)known;
-        return true;
-    }
-    sqlite3_stmt *st = db_statement(&w->db, SQL_FIND_SET, err);
-    if (st == NULL) {
-        return false;
-    }
-    db_bind_blob(st, 1, blob);
-    int row = db_step(&w->db, st, err);
-    if (row == 1) {
-        p->set = sqlite3_column_int64(st, 0);
-        sqlite3_reset(st);
-    } else if (row == 0) {
-        st = db_statement(&w->db, SQL_ADD_SET, err);
-        if (st == NULL) {
-            return false;
-        }
-        db_bind_blob(st, 1, blob);
-        row = db_step(&w->db, st, err);
-        p->set = sqlite3_last_insert_rowid(w->db.handle);
-    }
-    return row >= 0 && (map_put(w->sets, blob, (void *)(uintptr_t)p->set, NULL) || err_memory(err));
-}
-
-static bool find_series(struct putting *p, struct sv labels, uint64_t columns,
-                        struct known_series *ret, struct err *err)
-{
-    struct db *db = &p->w->db;
-    sqlite3_stmt *st = db_statement(db, SQL_FIND_SERIES, err);
-    if (st == NULL) {
-        return false;
-    }
-    sqlite3_bind_int64(st, 1, p->set);
-    db_bind_blob(st, 2, labels);
-    int row = db_step(db, st, err);
-    if (row == 1) {
-        *ret = (struct known_series){sqlite3_column_int64(st, 0),
-                                     (uint64_t)sqlite3_column_int64(st, 1)};
-        sqlite3_reset(st);
-    } else if (row == 0) {
-        st = db_statement(db, SQL_ADD_SERIES, err);
-        if (st == NULL) {
-            return false;
-        }
-        sqlite3_bind_int64(st, 1, p->set);
-        db_bind_blob(st, 2, labels);
-        sqlite3_bind_int64(st, 3, (int64_t)columns);
-        row = db_step(db, st, err);
-        *ret = (struct known_series){sqlite3_last_insert_rowid(db->handle), columns};
-    }
-    return row >= 0;
-}
-
-static bool note_columns(struct putting *p, struct known_series *k, uint64_t columns,
-                         struct err *err)
-{
-    if ((k->columns | columns) == k->columns) {
-        return true;
-    }
-    sqlite3_stmt *st = db_statement(&p->w->db, SQL_SET_COLUMNS, err);
-    if (st == NULL) {
-        return false;
-    }
-    k->columns |= columns;
-    sqlite3_bind_int64(st, 1, k->row);
-    sqlite3_bind_int64(st, 2, (int64_t)k->columns);
-    return db_step(&p->w->db, st, err) == 0;
-}
-
-static uint64_t columns_of(const struct putting *p, const struct part *part)
-{
-    uint64_t columns = 0;
-    for (size_t c = 0; c < p->parts.summary.n[PROFILE_SAMPLE_TYPE]; c++) {
-        columns |= (uint64_t)(part->sums[c] != 0) << c;
-    }
-    return columns;
-}
-
-/* Finds or adds the row of the series of a part. */
-static bool add_series(struct putting *p, const struct part *part, int64_t *ret, struct err *err)
-{
-    buf_clear(&p->blob);
-    uint64_t columns = columns_of(p, part);
-    int64_t set = p->set;
-    /* the set is a part of the key only, not of the stored blob */
-    buf_append(&p->blob, &set, sizeof(set));
-    if (!blob_put_labels(part->labels, part->n_labels, &p->blob)) {
-        return err_memory(err);
-    }
-    struct sv key = {p->blob.data, p->blob.len};
-    struct known_series *known = map_get(p->w->series, key);
-    if (known == NULL) {
-        struct known_series found = {.row = 0};
-        if (!find_series(p, sv_skip(key, sizeof(set)), columns, &found, err)) {
-            return false;
-        }
-        known = malloc(sizeof(*known));
-        if (known == NULL || !map_put(p->w->series, key, known, NULL)) {
-            free(known);
-            return err_memory(err);
-        }
-        *known = found;
-    }
-    *ret = known->row;
-    return note_columns(p, known, columns, err);
-}
-
-/* Returns the end of the window of a profile. A profile of CPU time begins at the time inside it,
- * by the clock of its program, so it ends after its duration: with an end by another clock, the
- * difference would not be the time that it covers. Deltas, however, have the time of their end. */
-static int64_t until_of(const struct putting *p)
-{
-    const struct pprof_summary *s = &p->parts.summary;
-    bool measured =
-        s->time_ns == p->time_ns && s->duration_ns > 0 && s->duration_ns < WINDOW_MAX_NS;
-    if (measured && sv_eq(s->period_type.type_text, SV("cpu"))) {
-        return p->time_ns + s->duration_ns;
-    }
-    return p->put->until_ns > p->time_ns ? p->put->until_ns : p->time_ns;
-}
-
-static bool add_profile(struct putting *p, struct err *err)
-{
-    struct db *db = &p->w->db;
-    const struct store_put *put = p->put;
-    buf_clear(&p->blob);
-    sqlite3_stmt *st = db_statement(db, SQL_ADD_PROFILE, err);
-    if (st == NULL || !blob_put_ids(p->series, p->parts.n, &p->blob)) {
-        return st != NULL && err_memory(err);
-    }
-    /* In a merge, negative values of one profile would reduce the values of another one. */
-    bool mergeable = put->format == PROFILE_PPROF && !p->parts.negative;
-    sqlite3_bind_int64(st, 1, p->set);
-    sqlite3_bind_int64(st, 2, p->time_ns);
-    sqlite3_bind_int64(st, 3, until_of(p));
-    sqlite3_bind_int64(st, 4, (int64_t)p->hash);
-    sqlite3_bind_int64(st, 5, put->format);
-    sqlite3_bind_int64(st, 6, (int64_t)put->data.n);
-    sqlite3_bind_int64(st, 7, mergeable ? 0 : -1);
-    db_bind_blob(st, 8, (struct sv){p->blob.data, p->blob.len});
-    if (db_step(db, st, err) != 0) {
-        return false;
-    }
-    p->profile = sqlite3_last_insert_rowid(db->handle);
-    st = db_statement(db, SQL_ADD_BODY, err);
-    if (st == NULL) {
-        return false;
-    }
-    sqlite3_bind_int64(st, 1, p->profile);
-    db_bind_blob(st, 2, put->data);
-    int row = db_step(db, st, err);
-    /* The statement must not refer to the bytes any more, because they are valid only during the
-     * put. */
-    (void)sqlite3_clear_bindings(st);
-    return row == 0 && (p->profile <= UINT32_MAX ||
-                        err_set(err, ERR_LIMIT, "more than %u profiles", UINT32_MAX));
-}
-
-static bool add_points(struct putting *p, struct err *err)
-{
-    struct db *db = &p->w->db;
-    sqlite3_stmt *st = db_statement(db, SQL_ADD_POINT, err);
-    size_t columns = p->parts.summary.n[PROFILE_SAMPLE_TYPE];
-    for (size_t i = 0; st != NULL && i < p->parts.n; i++) {
-        uint64_t of[] = {(uint64_t)p->series[i], (uint64_t)p->time_ns, p->hash,
-                         (uint64_t)p->profile};
-        buf_clear(&p->blob);
-        if (!blob_put_sums(p->parts.at[i].sums, columns, of, 4, &p->blob)) {
-            return err_memory(err);
-        }
-        sqlite3_bind_int64(st, 1, p->series[i]);
-        sqlite3_bind_int64(st, 2, p->time_ns);
-        sqlite3_bind_int64(st, 3, (int64_t)p->hash);
-        sqlite3_bind_int64(st, 4, p->profile);
-        db_bind_blob(st, 5, (struct sv){p->blob.data, p->blob.len});
-        if (db_step(db, st, err) != 0) {
-            return false;
-        }
-    }
-    return st != NULL;
-}
 
 static bool put_set(struct putting *p, struct err *err)
 {
@@ -244,45 +53,67 @@ static bool put_set(struct putting *p, struct err *err)
            err_set(err, ERR_INPUT, "its labels have more than %zu bytes", STORE_BLOB_MAX);
 }
 
-/* Looks in the same file for a profile with the same bytes, salt and first series at an instant. */
-static bool find_twin_at(struct putting *p, int64_t time_ns, bool *ret_found, struct err *err)
+/* Returns the end of the window of a profile. A profile of CPU time begins at the time inside it,
+ * by the clock of its program, so it ends after its duration: with an end by another clock, the
+ * difference would not be the time that it covers. Deltas, however, have the time of their end. */
+static int64_t until_of(const struct putting *p)
 {
-    sqlite3_stmt *st = db_statement(&p->w->db, SQL_FIND_POINT, err);
-    if (st == NULL) {
-        return false;
+    const struct pprof_summary *s = &p->parts.summary;
+    bool measured =
+        s->time_ns == p->time_ns && s->duration_ns > 0 && s->duration_ns < WINDOW_MAX_NS;
+    if (measured && sv_eq(s->period_type.type_text, SV("cpu"))) {
+        return p->time_ns + s->duration_ns;
     }
-    sqlite3_bind_int64(st, 1, p->series[0]);
-    sqlite3_bind_int64(st, 2, time_ns);
-    sqlite3_bind_int64(st, 3, (int64_t)p->hash);
-    int row = db_step(&p->w->db, st, err);
-    if (row == 1) {
-        p->profile = sqlite3_column_int64(st, 0);
-        p->time_ns = time_ns;
-        *ret_found = true;
-        sqlite3_reset(st);
+    return p->put->until_ns > p->time_ns ? p->put->until_ns : p->time_ns;
+}
+
+/* Writes the facts as the data file has them; the row is not known yet. */
+static bool write_facts(struct putting *p, struct err *err)
+{
+    const struct store_put *put = p->put;
+    size_t n_columns = p->parts.summary.n[PROFILE_SAMPLE_TYPE];
+    struct data_facts facts = {
+        .time_ns = p->time_ns,
+        .until_ns = until_of(p),
+        .hash = store_hash(put->data, put->salt),
+        .format = put->format,
+        /* In a merge, negative values of one profile would reduce the values of another one. */
+        .mergeable = put->format == PROFILE_PPROF && !p->parts.negative,
+        .n_columns = n_columns,
+        .n_parts = p->parts.n,
+        .set = {p->blob.data, p->blob.len}};
+    buf_clear(&p->written);
+    bool ok = data_put_facts(&facts, &p->written);
+    for (size_t i = 0; ok && i < p->parts.n; i++) {
+        const struct part *part = &p->parts.at[i];
+        buf_clear(&p->blob);
+        ok = blob_put_labels(part->labels, part->n_labels, &p->blob) &&
+             data_put_part((struct sv){p->blob.data, p->blob.len}, part->sums, n_columns,
+                           &p->written);
     }
-    return row >= 0;
+    if (!ok) {
+        bool large = buf_too_big(&p->written) || buf_too_big(&p->blob);
+        return large
+                   ? err_set(err, ERR_LIMIT, "its labels have more than %zu bytes", STORE_BLOB_MAX)
+                   : err_memory(err);
+    }
+    data_set_row(&p->written, 1); /* a row that data_read_facts() accepts */
+    ok = data_read_facts((struct sv){p->written.data, p->written.len}, &p->facts);
+    p->facts.profile = 0;
+    return ok || err_set(err, ERR_INPUT, "it has too many columns");
 }
 
 /* Looks for the profile in the other files that cover an instant. */
-static bool find_twin_elsewhere(struct putting *p, int64_t time_ns, bool *ret_found,
-                                struct err *err)
+static bool find_twin_elsewhere(struct putting *p, int64_t time_ns)
 {
-    const struct part *part = &p->parts.at[0];
-    if (!put_set(p, err)) {
+    struct sv rest = p->facts.parts;
+    struct data_part first;
+    if (!data_next_part(&p->facts, &rest, &first)) {
         return false;
     }
-    size_t n = p->blob.len;
-    if (!blob_put_labels(part->labels, part->n_labels, &p->blob)) {
-        return err_memory(err);
-    }
-    const struct store_twin twin = {.set = {p->blob.data, n},
-                                    .labels = {p->blob.data + n, p->blob.len - n},
-                                    .time_ns = time_ns,
-                                    .hash = p->hash};
-    *ret_found = store_find_twin(p->store, &twin, p->w->file, &p->profile);
-    p->time_ns = *ret_found ? time_ns : p->time_ns;
-    return true;
+    const struct store_twin twin = {
+        .set = p->facts.set, .labels = first.labels, .time_ns = time_ns, .hash = p->facts.hash};
+    return store_find_twin(p->store, &twin, p->w->file, &p->profile);
 }
 
 /* Looks for the same profile, as an earlier attempt to put it may have stored it. Earlier versions
@@ -292,12 +123,14 @@ static bool find_twin(struct putting *p, bool *ret_found, struct err *err)
     const int64_t times[] = {p->time_ns, p->put->from_ns};
     size_t n = times[0] == times[1] ? 1 : 2;
     *ret_found = false;
-    bool ok = true;
-    for (size_t i = 0; p->parts.n > 0 && ok && i < n && !*ret_found; i++) {
-        ok = find_twin_at(p, times[i], ret_found, err) &&
-             (*ret_found || find_twin_elsewhere(p, times[i], ret_found, err));
+    for (size_t i = 0; p->facts.n_parts > 0 && i < n && !*ret_found; i++) {
+        if (!rows_find_twin(p->w, &p->facts, &p->rows, times[i], &p->profile, err)) {
+            return false;
+        }
+        *ret_found = p->profile > 0 || find_twin_elsewhere(p, times[i]);
+        p->time_ns = *ret_found ? times[i] : p->time_ns;
     }
-    return ok;
+    return true;
 }
 
 /* ---- one profile ----------------------------------------------------------------------------- */
@@ -353,35 +186,30 @@ static bool read_profile(struct putting *p, struct err *err)
         return false;
     }
     p->time_ns = time_of(put, &p->parts.summary);
-    p->hash = store_hash(put->data, put->salt);
-    return put_set(p, err);
+    return put_set(p, err) && write_facts(p, err);
 }
 
 static bool write_profile(struct putting *p, struct err *err)
 {
+    struct writing *w = p->w;
     bool twin;
-    if (!writing_begin(p->w, atomic_load(&p->store->limits.sync), err) ||
-        (!writing_make_known(p->w) && !err_memory(err)) || !add_set(p, err)) {
-        return false;
-    }
-    for (size_t i = 0; i < p->parts.n; i++) {
-        if (!add_series(p, &p->parts.at[i], &p->series[i], err)) {
-            return false;
-        }
-    }
-    if (!find_twin(p, &twin, err)) {
+    if (!writing_begin(w, err) || !rows_find(w, &p->facts, &p->rows, err) ||
+        !find_twin(p, &twin, err)) {
         return false;
     }
     if (twin) {
         metric_inc(p->store->metrics.duplicates);
         return true;
     }
-    if (!add_profile(p, err) || !add_points(p, err)) {
+    int64_t place = writing_place(w, p->written.len);
+    if (!rows_add(w, &p->facts, &p->rows, place, p->put->data.n, &p->profile, err)) {
         return false;
     }
-    p->w->profiles++;
-    p->w->oldest_ns = p->time_ns < p->w->oldest_ns ? p->time_ns : p->w->oldest_ns;
-    p->w->newest_ns = p->time_ns > p->w->newest_ns ? p->time_ns : p->w->newest_ns;
+    data_set_row(&p->written, p->profile);
+    if (!writing_append(w, (struct sv){p->written.data, p->written.len}, p->put->data, err)) {
+        return false;
+    }
+    writing_note(&w->batch, p->time_ns);
     metric_add(p->store->metrics.put_bytes, p->put->data.n);
     return true;
 }
@@ -425,7 +253,7 @@ static bool put_one(struct putting *p)
     p->put->taken = STORE_TAKEN;
     p->put->problem[0] = '\0';
     p->put->writing = p->w;
-    store_id_format(p->time_ns, p->hash, p->profile, p->put->id);
+    store_id_format(p->time_ns, p->facts.hash, p->profile, p->put->id);
     return true;
 }
 
@@ -507,6 +335,7 @@ bool store_put_opening(struct store *s, struct store_put *profiles, size_t n)
     struct err err = ERR_INIT;
     struct putting p = {.store = s};
     uint64_t bytes = 0;
+    buf_init(&p.written, DATA_FACTS_MAX);
     for (size_t i = 0; i < n; i++) {
         bytes += profiles[i].data.n;
     }
@@ -516,6 +345,7 @@ bool store_put_opening(struct store *s, struct store_put *profiles, size_t n)
     bool ready = store_take_directory(s, &err) && store_has_room(s, bytes, n, &err);
     bool all = ready ? put_all(s, &p, profiles, n) : fail_all(s, profiles, n, &err);
     pthread_mutex_unlock(&s->write_lock);
+    buf_done(&p.written);
     buf_done(&p.blob);
     return all;
 }

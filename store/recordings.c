@@ -66,9 +66,14 @@ static int next_recording(struct store *s, struct store_file *f, int64_t after, 
             ret->profile = sqlite3_column_int64(st, 0);
             ret->from_ns = sqlite3_column_int64(st, 1);
             ret->until_ns = sqlite3_column_int64(st, 2);
-            row = copy(db_blob(st, 3), &ret->set, err) && copy(db_blob(st, 4), &ret->data, err)
+            const struct db_body body = {ret->profile, sqlite3_column_int64(st, 4),
+                                         sqlite3_column_int64(st, 5)};
+            struct sv data;
+            row = db_body(&c->db, &body, &data, err) && copy(db_blob(st, 3), &ret->set, err) &&
+                          copy(data, &ret->data, err)
                       ? 1
                       : -1;
+            db_body_done(&c->db);
         }
         sqlite3_reset(st);
     }

@@ -20,7 +20,7 @@
 #define DISK_SHARE_FREE 8
 /* Space for the pages that a profile changes besides its bytes, and for the index of a file's log.
  */
-#define PROFILE_PAGES_BYTES (UINT64_C(64) << 10)
+#define PROFILE_PAGES_BYTES (UINT64_C(16) << 10)
 #define BATCH_BYTES (UINT64_C(512) << 10)
 
 /* ---- limits ---------------------------------------------------------------------------------- */
@@ -74,6 +74,15 @@ bool store_file_is_full(const struct store *s, const struct store_file *f)
 
 /* ---- logs ------------------------------------------------------------------------------------ */
 
+bool store_log_is_large(struct store *s, struct store_file *f)
+{
+    store_log_note(s, f);
+    pthread_mutex_lock(&s->lock);
+    bool large = f->log_bytes > log_limit(s);
+    pthread_mutex_unlock(&s->lock);
+    return large;
+}
+
 void store_log_note(struct store *s, struct store_file *f)
 {
     char name[4096];
@@ -117,15 +126,17 @@ void store_logs_copy(struct store *s)
 /* ---- room ------------------------------------------------------------------------------------ */
 
 /* Returns the bytes that must be free before a batch: those for the batch, at most a sixteenth of
- * the disk, and those for copying the logs of the open files into their databases. */
+ * the disk, those for committing the open transactions, and those for copying the logs of the open
+ * files into their databases. */
 static uint64_t needed(struct store *s, const struct statvfs *v, uint64_t bytes, size_t n)
 {
     struct store_file *files[STORE_WRITERS_MAX];
     size_t n_files = store_writers_files(s, files);
-    /* The batch takes space in the log, and again in the database. */
-    uint64_t batch = 2 * (bytes + n * PROFILE_PAGES_BYTES) + BATCH_BYTES;
+    /* The pages of an index take space in the log, and again in the database. */
+    uint64_t batch = bytes + 2 * n * PROFILE_PAGES_BYTES + BATCH_BYTES;
     uint64_t max = capacity_of(v) / (2 * DISK_SHARE_FREE);
     batch = batch < max ? batch : max;
+    batch += 2 * store_writers_cached(s);
     for (size_t i = 0; i < n_files; i++) {
         batch += log_bytes(s, files[i]);
         store_file_unref(files[i]);

@@ -97,6 +97,7 @@ static bool scan_local(struct scan *c, struct store_file *f, struct err *err)
 {
     struct err why = ERR_INIT;
     bool skip;
+    store_index_file(c->store, f);
     store_scan_begin(c->store, f);
     struct reader_conn *r = store_reader_take(c->store, f, &skip, err);
     bool ok = r != NULL || skip;
@@ -527,6 +528,7 @@ struct body_row {
     uint64_t hash; /* hash of the bytes */
     uint64_t id_hash;
     enum profile_format format;
+    struct db_body body; /* where the bytes of a single profile are */
     int64_t series[STORE_PARTS_MAX];
     size_t n_series;
 };
@@ -552,6 +554,7 @@ static bool read_profile_row(struct scan *c, int64_t profile, struct body_row *r
     r->merge = sqlite3_column_int64(st, 5);
     r->profile = profile;
     bool ok = blob_read_ids(db_blob(st, 6), r->series, &r->n_series);
+    r->body = (struct db_body){profile, sqlite3_column_int64(st, 7), sqlite3_column_int64(st, 8)};
     sqlite3_reset(st);
     return ok || db_damaged(c->db, "the series of a profile", err);
 }
@@ -587,17 +590,6 @@ static sqlite3_stmt *open_merge(struct scan *c, struct body_row *r, struct sv *r
     r->id_hash = first.id_hash;
     r->hash = (uint64_t)sqlite3_column_int64(st, 4);
     *ret_data = db_blob(st, 6);
-    return st;
-}
-
-static sqlite3_stmt *open_single(struct scan *c, const struct body_row *r, struct sv *ret_data,
-                                 struct err *err)
-{
-    sqlite3_stmt *st =
-        db_row_of(c->db, SQL_BODY, r->profile, "the bytes of a profile are missing", err);
-    if (st != NULL) {
-        *ret_data = db_blob(st, 0);
-    }
     return st;
 }
 
@@ -673,10 +665,8 @@ static bool visit_body(struct scan *c, struct bodies_job *job, struct body_row *
     bool with_data = job->scan == NULL || job->scan->with_data;
     if (r->merge > 0) {
         st = open_merge(c, r, &data, err);
-    } else if (with_data) {
-        st = open_single(c, r, &data, err);
     }
-    if (st == NULL && (r->merge > 0 || with_data)) {
+    if (r->merge > 0 ? st == NULL : with_data && !db_body(c->db, &r->body, &data, err)) {
         return false;
     }
     store_id_format(r->first_ns, r->id_hash, r->profile, id);
@@ -694,6 +684,7 @@ static bool visit_body(struct scan *c, struct bodies_job *job, struct body_row *
         job->visited++;
     }
     sqlite3_reset(st);
+    db_body_done(c->db);
     return ok;
 }
 

@@ -51,6 +51,16 @@ static bool find_point(struct db *db, const struct store_twin *t, int64_t series
     return find_row(db, st, ret, ret_found, err);
 }
 
+static bool is_in_db(struct db *db, const struct store_twin *t, int64_t *ret_profile,
+                     struct err *err)
+{
+    bool found = false;
+    int64_t row = 0;
+    return find_set(db, t, &row, &found, err) && found &&
+           find_series(db, t, row, &row, &found, err) && found &&
+           find_point(db, t, row, ret_profile, &found, err) && found;
+}
+
 /* Returns true if a file has the profile. A file that cannot be read has none; its fault is handled
  * as for any other reader. */
 static bool is_in(struct store *s, struct store_file *f, const struct store_twin *t,
@@ -58,15 +68,15 @@ static bool is_in(struct store *s, struct store_file *f, const struct store_twin
 {
     struct err err = ERR_INIT;
     bool skip;
-    bool found = false;
-    int64_t row = 0;
+    struct db *db = store_writers_db(s, f);
+    if (db != NULL) {
+        return is_in_db(db, t, ret_profile, &err);
+    }
     struct reader_conn *c = store_reader_take(s, f, &skip, &err);
     if (c == NULL) {
         return false;
     }
-    found = find_set(&c->db, t, &row, &found, &err) && found &&
-            find_series(&c->db, t, row, &row, &found, &err) && found &&
-            find_point(&c->db, t, row, ret_profile, &found, &err) && found;
+    bool found = is_in_db(&c->db, t, ret_profile, &err);
     store_reader_give(s, c, &err);
     return found;
 }

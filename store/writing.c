@@ -5,15 +5,21 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "store/blob.h"
+#include "store/data.h"
 
 /* Limit of the sets and series of a file whose rows are remembered. */
 #define KNOWN_MAX 65536
 /* Limit of the files of a stretch that are tried for one profile. Each file that fails is marked.
  */
 #define TRIES_MAX 4
+/* Seconds that a query waits for the batch that is being put. */
+#define INDEX_WAIT_S 5
 
 static void forget_known(struct writing *w)
 {
@@ -33,13 +39,14 @@ bool writing_make_known(struct writing *w)
 
 /* ---- closing --------------------------------------------------------------------------------- */
 
-/* Copies the log into the database and empties it, unless the file was removed or replaced. */
+/* Commits the transaction, copies the log into the database and empties it, unless the file was
+ * removed or replaced. */
 static void cut_log(struct store *s, struct writing *w)
 {
     pthread_mutex_lock(&s->lock);
     bool ours = !w->file->gone && w->file->fault == DB_FINE;
     pthread_mutex_unlock(&s->lock);
-    if (ours && w->db.handle != NULL) {
+    if (ours && w->db.handle != NULL && writing_index(s, w, true, NULL)) {
         (void)db_copy_log(&w->db, DB_COPY_AND_CUT, NULL);
         store_log_note(s, w->file);
     }
@@ -49,10 +56,14 @@ static void writing_free(struct store *s, struct writing *w)
 {
     cut_log(s, w);
     forget_known(w);
+    buf_done(&w->blob);
     db_close(&w->db);
     store_log_note(s, w->file);
     if (w->count_fd >= 0) {
         close(w->count_fd);
+    }
+    if (w->data_fd >= 0) {
+        close(w->data_fd);
     }
     store_file_unref(w->file);
     free(w);
@@ -65,6 +76,21 @@ void store_writers_cut_logs(struct store *s)
             cut_log(s, s->writers[i]);
         }
     }
+}
+
+uint64_t store_writers_cached(const struct store *s)
+{
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < STORE_WRITERS_MAX; i++) {
+        int now = 0;
+        int highest;
+        if (s->writers[i] != NULL && s->writers[i]->transaction &&
+            sqlite3_db_status(s->writers[i]->db.handle, SQLITE_DBSTATUS_CACHE_USED, &now, &highest,
+                              0) == SQLITE_OK) {
+            bytes += now > 0 ? (uint64_t)now : 0;
+        }
+    }
+    return bytes;
 }
 
 static void close_place(struct store *s, size_t i)
@@ -131,6 +157,21 @@ static bool has_lost_log(struct store *s, const struct writing *w)
     return true;
 }
 
+/* Returns true if somebody has removed or replaced the data file. */
+static bool has_lost_data(struct store *s, const struct writing *w)
+{
+    char name[4096];
+    struct stat st;
+    (void)snprintf(name, sizeof(name), "%s" DATA_SUFFIX, w->file->path);
+    if ((stat(name, &st) == 0 && st.st_ino == w->data_inode) || errno != ENOENT) {
+        return false;
+    }
+    log_error(s->options.log, "the data of a file of the store were removed while it was open",
+              LOG_STR("endpoint", s->options.name), LOG_STR("file", name));
+    store_file_unindexed(s, w->file);
+    return true;
+}
+
 void writing_begin_batch(struct store *s)
 {
     s->batch_start = s->uses;
@@ -142,7 +183,9 @@ void writing_begin_batch(struct store *s)
         if (is_replaced(w)) {
             store_file_gone(s, w->file);
             close_place(s, i);
-        } else if (w->db.read_only || has_lost_log(s, w)) {
+        } else if (w->stale) {
+            close_place(s, i);
+        } else if (w->db.read_only || has_lost_log(s, w) || has_lost_data(s, w)) {
             store_readers_close(s, w->file);
             close_place(s, i);
         } else {
@@ -163,7 +206,7 @@ static bool is_forbidden(const char *path)
  * marked. */
 static bool check_rights(struct store *s, struct store_file *f, struct err *err)
 {
-    static const char *const suffixes[] = {"", "-wal", "-shm"};
+    static const char *const suffixes[] = {"", "-wal", "-shm", DATA_SUFFIX};
     for (size_t i = 0; i < sizeof(suffixes) / sizeof(suffixes[0]); i++) {
         char name[4096];
         (void)snprintf(name, sizeof(name), "%s%s", f->path, suffixes[i]);
@@ -202,27 +245,45 @@ static bool open_database(struct store *s, struct writing *w, struct err *err)
         return false;
     }
     w->inode = st.st_ino;
-    return true;
+    pthread_mutex_lock(&s->lock);
+    f->version = w->db.version;
+    pthread_mutex_unlock(&s->lock);
+    return w->db.version == DB_VERSION ||
+           err_set(err, ERR_SYSTEM, "it is of an earlier version, and takes no new profiles");
+}
+
+/* Takes a file for writing: then it cannot be frozen. False if it is frozen already. */
+static bool unseal(struct store *s, struct store_file *f)
+{
+    pthread_mutex_lock(&s->lock);
+    bool frozen = f->frozen;
+    f->sealed = f->sealed && frozen;
+    pthread_mutex_unlock(&s->lock);
+    return !frozen;
 }
 
 static struct writing *writing_open(struct store *s, struct store_file *f, struct err *err)
 {
+    if (!unseal(s, f)) {
+        err_set(err, ERR_SYSTEM, "%s must not change", f->path);
+        return NULL;
+    }
     struct writing *w = calloc(1, sizeof(*w));
     if (w == NULL) {
         err_memory(err);
         return NULL;
     }
     w->file = store_file_ref(f);
-    w->count_fd = -1;
-    if (!open_database(s, w, err)) {
+    w->count_fd = w->data_fd = w->db.data_fd = -1;
+    buf_init(&w->blob, STORE_BLOB_MAX + sizeof(int64_t));
+    if (!open_database(s, w, err) || !tail_attach(s, w, err)) {
         err_wrap(err, "cannot write to %s", f->path);
+        s->was_full = s->was_full || w->db.full;
+        w->stale = true;
         writing_free(s, w);
         return NULL;
     }
     store_log_limit(s, &w->db);
-    pthread_mutex_lock(&s->lock);
-    w->committed = f->profiles;
-    pthread_mutex_unlock(&s->lock);
     w->count_fd = store_count_open(f->path);
     (void)store_count_write(w->count_fd, w->committed);
     return w;
@@ -258,7 +319,7 @@ static struct writing *find_open(const struct store *s, const struct store_file 
 static bool is_marked(struct store *s, const struct store_file *f)
 {
     pthread_mutex_lock(&s->lock);
-    bool marked = f->fault != DB_FINE || f->unwritable;
+    bool marked = f->fault != DB_FINE || f->unwritable || f->frozen || f->version == 1;
     pthread_mutex_unlock(&s->lock);
     return marked;
 }
@@ -296,66 +357,129 @@ struct writing *writing_of(struct store *s, int64_t from_ns, bool *ret_no_place,
     return w;
 }
 
-/* ---- the transaction ------------------------------------------------------------------------- */
+/* ---- the batch ------------------------------------------------------------------------------- */
 
-bool writing_begin(struct writing *w, bool sync, struct err *err)
+static const struct writing_sum no_profiles = {.oldest_ns = INT64_MAX};
+
+void writing_note(struct writing_sum *sum, int64_t time_ns)
+{
+    sum->profiles++;
+    sum->oldest_ns = time_ns < sum->oldest_ns ? time_ns : sum->oldest_ns;
+    sum->newest_ns = time_ns > sum->newest_ns ? time_ns : sum->newest_ns;
+}
+
+bool writing_begin(struct writing *w, struct err *err)
 {
     if (w->open) {
         return true;
     }
-    w->open = db_sync_commits(&w->db, sync, err) && db_run(&w->db, SQL_BEGIN, err);
-    w->profiles = 0;
-    w->oldest_ns = INT64_MAX;
-    w->newest_ns = 0;
+    if (!w->transaction) {
+        w->transaction = db_run(&w->db, SQL_BEGIN, err);
+        w->tail = no_profiles;
+        w->tail_start = w->data_end;
+        w->tail_ms = clock_mono_ms();
+    }
+    w->open = w->transaction && db_run(&w->db, SQL_SAVE, err);
+    w->batch = no_profiles;
+    w->batch_start = w->data_end;
     return w->open;
 }
 
-static bool commit_rows(struct writing *w, struct err *err)
+int64_t writing_place(const struct writing *w, size_t facts_bytes)
 {
-    if (w->profiles > 0) {
-        sqlite3_stmt *st = db_statement(&w->db, SQL_NOTE_PUT, err);
-        if (st == NULL) {
-            return false;
+    return w->data_end + DATA_HEAD_BYTES + (int64_t)facts_bytes;
+}
+
+bool writing_append(struct writing *w, struct sv facts, struct sv body, struct err *err)
+{
+    char head[DATA_HEAD_BYTES];
+    data_put_head(facts, body.n, w->salt, w->data_end, head);
+    struct iovec pieces[] = {{head, sizeof(head)},
+                             {(char *)(uintptr_t)facts.p, facts.n},
+                             {(char *)(uintptr_t)body.p, body.n}};
+    struct iovec *at = pieces;
+    int64_t end = w->data_end;
+    for (int left = 3; left > 0;) {
+        ssize_t n = pwritev(w->data_fd, at, left, (off_t)end);
+        if (n < 0 && errno == EINTR) {
+            continue;
         }
-        sqlite3_bind_int64(st, 1, (int64_t)w->profiles);
-        sqlite3_bind_int64(st, 2, w->oldest_ns);
-        sqlite3_bind_int64(st, 3, w->newest_ns);
-        if (db_step(&w->db, st, err) != 0) {
-            return false;
+        if (n <= 0) {
+            w->db.full = errno == ENOSPC || errno == EDQUOT;
+            return err_sys(err, "cannot append to %s" DATA_SUFFIX, w->file->path);
+        }
+        end += n;
+        for (; left > 0 && (size_t)n >= at->iov_len; left--, at++) {
+            n -= (ssize_t)at->iov_len;
+        }
+        if (left > 0) {
+            at->iov_base = (char *)at->iov_base + n;
+            at->iov_len -= (size_t)n;
         }
     }
-    return db_data_bytes(&w->db, &w->data_bytes, err) && db_run(&w->db, SQL_COMMIT, err);
+    w->data_end = end;
+    return true;
+}
+
+static bool sync_data(const struct store *s, struct writing *w, struct err *err)
+{
+    if (fdatasync(w->data_fd) != 0) {
+        return err_sys(err, "cannot sync %s" DATA_SUFFIX, w->file->path);
+    }
+    /* Some file systems cannot sync a directory. */
+    w->named = w->named || s->directory_fd < 0 || fsync(s->directory_fd) == 0 || errno == EINVAL;
+    return w->named || err_sys(err, "cannot sync %s", s->options.directory);
+}
+
+static void add_sum(struct writing_sum *to, const struct writing_sum *from)
+{
+    to->profiles += from->profiles;
+    to->oldest_ns = from->oldest_ns < to->oldest_ns ? from->oldest_ns : to->oldest_ns;
+    to->newest_ns = from->newest_ns > to->newest_ns ? from->newest_ns : to->newest_ns;
 }
 
 bool writing_commit(struct store *s, struct writing *w, struct err *err)
 {
-    if (!commit_rows(w, err)) {
+    if ((atomic_load(&s->limits.sync) && !sync_data(s, w, err)) || !db_run(&w->db, SQL_KEEP, err)) {
         return false;
     }
     w->open = false;
-    w->committed += w->profiles;
+    w->committed += w->batch.profiles;
     (void)store_count_write(w->count_fd, w->committed);
     metric_inc(s->metrics.commits);
+    add_sum(&w->tail, &w->batch);
     pthread_mutex_lock(&s->lock);
     struct store_file *f = w->file;
-    f->profiles += w->profiles;
-    f->singles += w->profiles;
-    f->oldest_ns = w->oldest_ns < f->oldest_ns ? w->oldest_ns : f->oldest_ns;
-    f->newest_ns = w->newest_ns > f->newest_ns ? w->newest_ns : f->newest_ns;
-    f->data_bytes = w->data_bytes;
+    f->profiles += w->batch.profiles;
+    f->singles += w->batch.profiles;
+    f->pending = true;
+    f->oldest_ns = w->batch.oldest_ns < f->oldest_ns ? w->batch.oldest_ns : f->oldest_ns;
+    f->newest_ns = w->batch.newest_ns > f->newest_ns ? w->batch.newest_ns : f->newest_ns;
+    f->data_bytes += (uint64_t)(w->data_end - w->batch_start);
     pthread_mutex_unlock(&s->lock);
-    store_log_note(s, f);
+    if (w->data_end - w->tail_start >= WRITING_TAIL_BYTES ||
+        clock_mono_ms() - w->tail_ms >= WRITING_TAIL_MS) {
+        /* The batch is stored, whatever becomes of its rows now. */
+        (void)writing_index(s, w, true, NULL);
+    }
     return true;
+}
+
+/* The transaction is lost: the data file has its profiles. */
+static void become_stale(struct store *s, struct writing *w)
+{
+    if (!sqlite3_get_autocommit(w->db.handle)) {
+        (void)db_run(&w->db, SQL_ROLLBACK, NULL);
+    }
+    w->transaction = false;
+    w->stale = true;
+    store_file_unindexed(s, w->file);
 }
 
 void writing_give_up(struct store *s, struct writing *w, const struct err *err)
 {
     w->problem = *err;
     err_wrap(&w->problem, "%s", w->file->path);
-    if (!sqlite3_get_autocommit(w->db.handle)) {
-        (void)db_run(&w->db, SQL_ROLLBACK, NULL);
-    }
-    w->open = false;
     s->was_full = s->was_full || w->db.full;
     w->db.full = false;
     forget_known(w);
@@ -363,4 +487,150 @@ void writing_give_up(struct store *s, struct writing *w, const struct err *err)
         store_file_fault(s, w->file, w->db.fault, err->msg);
     }
     w->db.fault = DB_FINE;
+    bool undone = w->open && !sqlite3_get_autocommit(w->db.handle) &&
+                  db_run(&w->db, SQL_UNDO, NULL) && db_run(&w->db, SQL_KEEP, NULL) &&
+                  ftruncate(w->data_fd, (off_t)w->batch_start) == 0;
+    bool begun = w->open || w->transaction;
+    w->data_end = w->open ? w->batch_start : w->data_end;
+    w->open = false;
+    if (begun && !undone && !w->stale) {
+        become_stale(s, w);
+    }
+}
+
+/* ---- the transaction ------------------------------------------------------------------------- */
+
+static bool commit_rows(struct writing *w, uint64_t *ret_bytes, struct err *err)
+{
+    sqlite3_stmt *st = db_statement(&w->db, SQL_NOTE_PUT, err);
+    if (st == NULL) {
+        return false;
+    }
+    sqlite3_bind_int64(st, 1, (int64_t)w->tail.profiles);
+    sqlite3_bind_int64(st, 2, w->tail.oldest_ns);
+    sqlite3_bind_int64(st, 3, w->tail.newest_ns);
+    sqlite3_bind_int64(st, 4, (int64_t)w->salt);
+    sqlite3_bind_int64(st, 5, w->data_end);
+    return db_step(&w->db, st, err) == 0 && db_data_bytes(&w->db, ret_bytes, err) &&
+           db_run(&w->db, SQL_COMMIT, err);
+}
+
+bool writing_index(struct store *s, struct writing *w, bool sync, struct err *err)
+{
+    uint64_t bytes = 0;
+    struct err why = ERR_INIT;
+    if (w->stale || !w->transaction) {
+        return !w->stale || err_set(err, ERR_SYSTEM, "its last transaction was lost");
+    }
+    if ((sync && !sync_data(s, w, &why)) || !commit_rows(w, &bytes, &why)) {
+        log_warn(s->options.log, "the index of a file of the store cannot be written",
+                 LOG_STR("endpoint", s->options.name), LOG_STR("file", w->file->path),
+                 LOG_ERR(&why));
+        s->was_full = s->was_full || w->db.full;
+        w->db.full = false;
+        become_stale(s, w);
+        return err_set(err, why.kind, "%s: %s", w->file->path, why.msg);
+    }
+    w->transaction = false;
+    pthread_mutex_lock(&s->lock);
+    w->file->pending = false;
+    w->file->data_bytes = bytes + (uint64_t)w->data_end;
+    pthread_mutex_unlock(&s->lock);
+    if (store_log_is_large(s, w->file) && (sync || sync_data(s, w, NULL))) {
+        (void)db_copy_log(&w->db, DB_COPY_ONLY, NULL);
+    }
+    return true;
+}
+
+/* ---- for readers ----------------------------------------------------------------------------- */
+
+struct db *store_writers_db(const struct store *s, const struct store_file *f)
+{
+    struct writing *w = find_open(s, f);
+    return w != NULL && !w->stale ? &w->db : NULL;
+}
+
+bool store_is_writing_locked(const struct store *s, const struct store_file *f)
+{
+    return find_open(s, f) != NULL;
+}
+
+bool store_is_writing(struct store *s, const struct store_file *f)
+{
+    pthread_mutex_lock(&s->write_lock);
+    bool writing = store_is_writing_locked(s, f);
+    pthread_mutex_unlock(&s->write_lock);
+    return writing;
+}
+
+void store_writers_index(struct store *s)
+{
+    for (size_t i = 0; i < STORE_WRITERS_MAX; i++) {
+        if (s->writers[i] != NULL) {
+            (void)writing_index(s, s->writers[i], true, NULL);
+        }
+    }
+}
+
+/* Opens a file whose tables lack profiles, which puts them there. */
+static void recover(struct store *s, struct store_file *f)
+{
+    struct err err = ERR_INIT;
+    for (size_t i = 0; i < STORE_WRITERS_MAX; i++) {
+        if (s->writers[i] != NULL && s->writers[i]->file == f) {
+            close_place(s, i);
+        }
+    }
+    size_t place = free_place(s);
+    if (place < STORE_WRITERS_MAX) {
+        close_place(s, place);
+        s->writers[place] = writing_open(s, f, &err);
+    }
+    if (place < STORE_WRITERS_MAX && s->writers[place] == NULL) {
+        log_warn(s->options.log,
+                 "profiles of the store cannot be found, because its disk cannot "
+                 "be written",
+                 LOG_STR("endpoint", s->options.name), LOG_STR("file", f->path), LOG_ERR(&err));
+    } else if (place < STORE_WRITERS_MAX) {
+        s->writers[place]->used = ++s->uses;
+        s->writers[place]->used_ms = clock_mono_ms();
+        s->batch_start = s->uses;
+    }
+}
+
+void store_index_file_locked(struct store *s, struct store_file *f)
+{
+    pthread_mutex_lock(&s->lock);
+    bool pending = f->pending;
+    bool unindexed =
+        f->unindexed && f->fault == DB_FINE && !f->gone && !f->unwritable && !f->frozen;
+    pthread_mutex_unlock(&s->lock);
+    struct writing *w = find_open(s, f);
+    if (unindexed) {
+        recover(s, f);
+    } else if (pending && w != NULL) {
+        (void)writing_index(s, w, false, NULL);
+    }
+}
+
+void store_index_file(struct store *s, struct store_file *f)
+{
+    struct timespec until;
+    pthread_mutex_lock(&s->lock);
+    bool needed = f->pending || f->unindexed;
+    pthread_mutex_unlock(&s->lock);
+    if (!needed) {
+        return;
+    }
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += INDEX_WAIT_S;
+    if (pthread_mutex_timedlock(&s->write_lock, &until) != 0) {
+        log_warn(s->options.log,
+                 "a query does not see the newest profiles of the store, because "
+                 "its disk does not answer",
+                 LOG_STR("endpoint", s->options.name), LOG_STR("file", f->path));
+        return;
+    }
+    store_index_file_locked(s, f);
+    pthread_mutex_unlock(&s->write_lock);
 }

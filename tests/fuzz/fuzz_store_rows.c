@@ -1,8 +1,12 @@
-/* Reads what a disk may hold in place of a store: blobs of its rows, names of its files, ids; and
- * the parts of a profile, whose sums are those of a blob that is read back. */
+/* Reads what a disk may hold in place of a store: blobs of its rows, records of its data file,
+ * names of its files, ids; and the parts of a profile, whose sums are those of a blob that is read
+ * back. */
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "store/blob.h"
+#include "store/data.h"
 #include "store/parts.h"
 #include "store/private.h"
 #include "tests/fuzz/fuzz.h"
@@ -50,6 +54,56 @@ static void read_blobs(struct sv blob)
     arena_free(arena);
 }
 
+/* Reads facts, and writes those that are good again. */
+static void read_facts(struct sv bytes)
+{
+    struct data_facts facts;
+    struct data_part part;
+    struct buf again;
+    if (!data_read_facts(bytes, &facts)) {
+        return;
+    }
+    struct sv rest = facts.parts;
+    buf_init(&again, DATA_FACTS_MAX);
+    bool whole = data_put_facts(&facts, &again);
+    for (size_t i = 0; i < facts.n_parts && whole; i++) {
+        whole = data_next_part(&facts, &rest, &part) &&
+                data_put_part(part.labels, part.sums, facts.n_columns, &again);
+    }
+    struct sv used = {bytes.p, bytes.n - rest.n};
+    struct data_facts copy;
+    if (whole &&
+        (again.len != used.n || !data_read_facts((struct sv){again.data, again.len}, &copy) ||
+         copy.profile != facts.profile || copy.n_parts != facts.n_parts)) {
+        abort();
+    }
+    buf_done(&again);
+}
+
+/* Walks over a data file that has the bytes after its header, and, if they are facts, a record of
+ * them. */
+static void walk(struct sv bytes)
+{
+    char head[DATA_HEAD_BYTES];
+    struct data_walk w;
+    struct data_facts facts;
+    struct sv body;
+    int64_t place;
+    int64_t n = 0;
+    int fd = memfd_create("data", MFD_CLOEXEC);
+    data_put_head(bytes, 0, 7, (int64_t)bytes.n, head);
+    REQUIRE(fd >= 0 && write(fd, bytes.p, bytes.n) == (ssize_t)bytes.n &&
+            write(fd, head, sizeof(head)) == (ssize_t)sizeof(head) &&
+            write(fd, bytes.p, bytes.n) == (ssize_t)bytes.n);
+    int64_t end = 2 * (int64_t)bytes.n + DATA_HEAD_BYTES;
+    data_walk_init(&w, fd, 7, 0, end);
+    while (data_walk_next(&w, &facts, &body, &place, NULL) == 1) {
+        REQUIRE(place + (int64_t)body.n <= end && ++n <= end);
+    }
+    data_walk_done(&w);
+    close(fd);
+}
+
 static void read_parts(struct sv plain)
 {
     static const struct label own[] = {{{"a", 1}, {"b", 1}}, {{"pod", 3}, {"x", 1}}};
@@ -80,6 +134,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     read_blobs(seal(blob, data, size));
     free(blob);
     read_parts(text);
+    read_facts(text);
+    walk(text);
     (void)store_name_parse(text, &name);
     (void)store_id_parse(text, &time_ms, &hash, &row);
     return 0;

@@ -1,12 +1,14 @@
 /* How many profiles a second the store takes, and how fast they are read.
  *
- *   store-bench DIR put PROFILES FILE...     puts the files, over and over, as so many profiles
- *   store-bench DIR hour SERVICES FILE...    an hour of so many services at 15 s, with each file as
+ *   store-bench DIR put PROFILES [FILE...]   puts the files, over and over, as so many profiles
+ *   store-bench DIR paced PROFILES [FILE...] puts them at 200 a second, and merges them
+ *   store-bench DIR hour SERVICES [FILE...]  an hour of so many services at 15 s, with each file as
  *                                            one type; then what merging makes of it
  *   store-bench DIR read                     visits all bodies of a service, and its points
  *
- * DIR is a new directory, or one made by "hour". Each profile differs from the others in its
- * labels or its time. Prints and never fails on a time.
+ * Without a FILE, five profiles of about 10 KB are made. DIR is a new directory, or one made by
+ * "hour". Each profile differs from the others in its labels or its time. Prints and never fails on
+ * a time.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -17,11 +19,14 @@
 #include "base/clock.h"
 #include "store/private.h"
 #include "store/store.h"
+#include "tests/tools/made_profile.h"
 
 #define BATCH 64
 #define FILES_MAX 16
 #define STEP_NS (15 * NS_PER_S)
 #define STEPS 240
+/* Profiles a second of "paced". */
+#define PACE 200
 
 struct bench {
     struct store *store;
@@ -64,6 +69,19 @@ static void load(struct bench *b, char *const *names, int n)
     }
 }
 
+/* Makes a profile of about 10 KB for each type. */
+static void make(struct bench *b)
+{
+    struct profile_maker maker = {.scratch = scratch_new(), .stacks = 90, .different = 600};
+    rng_seed(&maker.rng, 1);
+    while (b->n_files < MADE_KINDS) {
+        struct sv data = made_profile(&maker, 0, (unsigned)b->n_files);
+        b->size[b->n_files] = data.n;
+        b->data[b->n_files++] = (char *)(uintptr_t)data.p;
+    }
+    scratch_free(maker.scratch);
+}
+
 static void flush(struct bench *b)
 {
     if (b->n > 0 && !store_put(b->store, b->puts, b->n)) {
@@ -95,6 +113,33 @@ static void put(struct bench *b, size_t file, uint64_t service, int64_t from_ns)
     }
 }
 
+/* Returns the bytes that the kernel was told to write to disks since the process began; 0 if it
+ * does not say. */
+static uint64_t written_bytes(void)
+{
+    char line[128];
+    uint64_t n = 0;
+    FILE *in = fopen("/proc/self/io", "r");
+    while (in != NULL && fgets(line, sizeof(line), in) != NULL) {
+        struct sv name;
+        struct sv value;
+        if (sv_cut(sv_from(line), ':', &name, &value) && sv_eq_str(name, "write_bytes")) {
+            n = strtoull(value.p, NULL, 10);
+        }
+    }
+    if (in != NULL) {
+        (void)fclose(in);
+    }
+    return n;
+}
+
+/* Prints the bytes that were written to the disk for each profile, since `before`. */
+static void print_written(uint64_t before, uint64_t n, const char *what)
+{
+    (void)printf("%" PRIu64 " bytes written to the disk for each profile, %s\n",
+                 (written_bytes() - before) / (n > 0 ? n : 1), what);
+}
+
 static void print_rate(const struct bench *b, uint64_t n, uint64_t bytes, double wall, double cpu)
 {
     struct store_stats stats;
@@ -109,6 +154,7 @@ static void bench_put(struct bench *b, uint64_t n)
 {
     int64_t start = INT64_C(1795305600) * NS_PER_S;
     uint64_t bytes = 0;
+    uint64_t written = written_bytes();
     double wall = now();
     double cpu = cpu_seconds();
     for (uint64_t i = 0; i < n; i++) {
@@ -118,6 +164,29 @@ static void bench_put(struct bench *b, uint64_t n)
     }
     flush(b);
     print_rate(b, n, bytes, now() - wall, cpu_seconds() - cpu);
+    store_writers_close(b->store, NULL);
+    print_written(written, n, "without merging");
+}
+
+/* Puts profiles at a rate, as scrapes do: what is written at once depends on it. */
+static void bench_paced(struct bench *b, uint64_t n)
+{
+    int64_t start = INT64_C(1795305600) * NS_PER_S;
+    uint64_t written = written_bytes();
+    double wall = now();
+    for (uint64_t i = 0; i < n; i++) {
+        put(b, i % b->n_files, i % 100, start + (int64_t)i * (NS_PER_S / PACE));
+        double early = (double)i / PACE - (now() - wall);
+        if (b->n >= PACE / 10 && early > 0) {
+            flush(b);
+            store_pause(b->store, (int64_t)(early * 1000));
+        }
+    }
+    flush(b);
+    print_written(written, n, "before merging");
+    store_writers_close(b->store, NULL);
+    store_maintain(b->store, start + INT64_C(7200) * NS_PER_S);
+    print_written(written, n, "merging included");
 }
 
 static void bench_hour(struct bench *b, uint64_t services)
@@ -125,6 +194,7 @@ static void bench_hour(struct bench *b, uint64_t services)
     int64_t start = INT64_C(1795305600) * NS_PER_S;
     uint64_t bytes = 0;
     uint64_t n = 0;
+    uint64_t written = written_bytes();
     double wall = now();
     double cpu = cpu_seconds();
     for (int64_t step = 0; step < STEPS; step++) {
@@ -137,15 +207,17 @@ static void bench_hour(struct bench *b, uint64_t services)
     }
     flush(b);
     print_rate(b, n, bytes, now() - wall, cpu_seconds() - cpu);
+    store_writers_close(b->store, NULL);
+    print_written(written, n, "before merging");
     wall = now();
     cpu = cpu_seconds();
-    store_writers_close(b->store, NULL);
     store_maintain(b->store, start + INT64_C(7200) * NS_PER_S);
     struct store_stats stats;
     store_stats(b->store, &stats);
     (void)printf("merged in %.1f s, %.1f s of processor time: %" PRIu64
                  " bytes on the disk, %" PRIu64 " single profiles\n",
                  now() - wall, cpu_seconds() - cpu, stats.bytes, stats.singles);
+    print_written(written, n, "merging included");
 }
 
 struct visited {
@@ -192,24 +264,30 @@ int main(int argc, char **argv)
     struct bench *b = calloc(1, sizeof(*b));
     struct err err = ERR_INIT;
     uint64_t n = 0;
-    if (b == NULL || argc < 3 || (argc < 5 && strcmp(argv[2], "read") != 0) ||
+    if (b == NULL || argc < 3 || (argc < 4 && strcmp(argv[2], "read") != 0) ||
         (argc > 3 && !parse_u64(sv_from(argv[3]), UINT64_MAX, &n))) {
-        (void)fprintf(stderr, "usage: store-bench DIR put|hour N FILE... | DIR read\n");
+        (void)fprintf(stderr, "usage: store-bench DIR put|paced|hour N [FILE...] | DIR read\n");
         return 2;
     }
     struct store_options options = {.name = "bench",
                                     .directory = argv[1],
                                     .stretch_ms = 3600 * MS_PER_S,
-                                    .merge_ms = strcmp(argv[2], "hour") == 0 ? 300 * MS_PER_S : 0,
+                                    .merge_ms = strcmp(argv[2], "put") == 0 ? 0 : 300 * MS_PER_S,
                                     .merge_cpu = 100};
     b->store = store_open(&options, &err);
     if (b->store == NULL) {
         (void)fprintf(stderr, "%s\n", err.msg);
         return 2;
     }
-    load(b, argv + 4, argc - 4);
+    if (argc > 4) {
+        load(b, argv + 4, argc - 4);
+    } else {
+        make(b);
+    }
     if (strcmp(argv[2], "put") == 0) {
         bench_put(b, n);
+    } else if (strcmp(argv[2], "paced") == 0) {
+        bench_paced(b, n);
     } else if (strcmp(argv[2], "hour") == 0) {
         bench_hour(b, n);
     } else {

@@ -81,6 +81,33 @@ static void run_sql(const char *path, const char *sql)
     sqlite3_close(db);
 }
 
+/* Changes a byte of the bytes of a profile, wherever they are. */
+static void change_body(const struct store_rig *r, int64_t profile)
+{
+    char path[512];
+    sqlite3 *db = NULL;
+    sqlite3_stmt *st = NULL;
+    path_of(r, "20261122T000000Z-1h.db", path);
+    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+    assert_int_equal(
+        sqlite3_prepare_v2(db, "SELECT place FROM profiles WHERE id = ?1", -1, &st, NULL),
+        SQLITE_OK);
+    sqlite3_bind_int64(st, 1, profile);
+    assert_int_equal(sqlite3_step(st), SQLITE_ROW);
+    int64_t place = sqlite3_column_int64(st, 0);
+    sqlite3_finalize(st);
+    sqlite3_close(db);
+    if (place >= 0) {
+        path_of(r, "20261122T000000Z-1h.db-data", path);
+        write_at(path, place + 5, "~", 1);
+    } else {
+        char sql[128];
+        (void)snprintf(sql, sizeof(sql), "UPDATE bodies SET data = zeroblob(100) WHERE id = %d",
+                       (int)profile);
+        run_sql(path, sql);
+    }
+}
+
 TEST(test_other_databases_and_versions)
 {
     static const struct {
@@ -90,7 +117,8 @@ TEST(test_other_databases_and_versions)
     } cases[] = {
         {"CREATE TABLE t(x)", "foreign", true},
         {"PRAGMA application_id = 1", "foreign", false},
-        {"PRAGMA user_version = 2", "newer", false},
+        {"PRAGMA user_version = 3", "newer", false},
+        {"PRAGMA user_version = 1", "damaged", false},
         {"PRAGMA user_version = 0", "damaged", false},
         {"CREATE TABLE more(x)", "damaged", false},
         {"CREATE TRIGGER t AFTER INSERT ON bodies BEGIN DELETE FROM bodies; END", "damaged", false},
@@ -104,7 +132,10 @@ TEST(test_other_databases_and_versions)
         put_two(&r);
         path_of(&r, "20261122T000000Z-1h.db", path);
         if (cases[i].empty) {
+            char data[512];
+            path_of(&r, "20261122T000000Z-1h.db-data", data);
             assert_int_equal(unlink(path), 0);
+            assert_int_equal(unlink(data), 0);
         }
         run_sql(path, cases[i].sql);
         testing_log_expect(r.log, "cannot be used");
@@ -216,8 +247,12 @@ TEST(test_a_changed_profile_counts_nowhere)
         store_maintain(r.store, RIG_T0 + 2 * RIG_HOUR);
         r.store = store_close(r.store);
         path_of(&r, "20261122T000000Z-1h.db", path);
-        run_sql(path, merged ? "UPDATE merges SET data = zeroblob(100)"
-                             : "UPDATE bodies SET data = zeroblob(100) WHERE id IN (3, 7)");
+        if (merged) {
+            run_sql(path, "UPDATE merges SET data = zeroblob(100)");
+        } else {
+            change_body(&r, 3);
+            change_body(&r, 7);
+        }
         testing_log_expect(r.log, "has changed on the disk");
         store_rig_reopen(&r);
         size_t bodies = merged ? 0 : 18;
@@ -241,11 +276,9 @@ TEST(test_a_changed_profile_counts_nowhere)
 TEST(test_a_merge_finds_a_changed_profile)
 {
     SCOPED(store_rig) r;
-    char path[512];
     store_rig_init(&r);
     put_two(&r);
-    path_of(&r, "20261122T000000Z-1h.db", path);
-    run_sql(path, "UPDATE bodies SET data = zeroblob(100) WHERE id = 3");
+    change_body(&r, 3);
     r.options.merge_ms = 60 * MS_PER_S;
     r.options.merge_cpu = 100;
     testing_log_expect(r.log, "has changed on the disk");
@@ -262,6 +295,8 @@ TEST(test_a_removed_file_is_missed)
     store_rig_init(&r);
     rig_put(&r, "__name__=cpu,service_name=s", RIG_T0, "x/count", rows, 1, NULL);
     path_of(&r, "20261122T000000Z-1h.db", path);
+    assert_int_equal(unlink(path), 0);
+    path_of(&r, "20261122T000000Z-1h.db-data", path);
     assert_int_equal(unlink(path), 0);
     testing_log_expect(r.log, "is not there any more");
     rig_check(&r, RIG_POINTS, NULL, 0, 7200, "service_name", "");
@@ -329,7 +364,7 @@ TEST(test_a_disk_that_refuses_to_write_is_not_the_fault_of_the_file)
                             .data = {b.data, b.len},
                             .from_ns = RIG_T0 + RIG_SECOND,
                             .until_ns = RIG_T0 + RIG_SECOND};
-    path_of(&r, "20261122T000000Z-1h.db-wal", path);
+    path_of(&r, "20261122T000000Z-1h.db-data", path);
     assert_int_equal(stat(path, &st), 0);
     assert_int_equal(getrlimit(RLIMIT_FSIZE, &old), 0);
     assert_true(signal(SIGXFSZ, SIG_IGN) != SIG_ERR);
@@ -338,7 +373,7 @@ TEST(test_a_disk_that_refuses_to_write_is_not_the_fault_of_the_file)
     assert_false(store_put(r.store, &put, 1));
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &old), 0);
     CHECK_INT(put.taken, STORE_FAILED, put.problem);
-    CHECK_CONTAINS(put.problem, "disk I/O error", "");
+    CHECK_CONTAINS(put.problem, "cannot append to", "");
     rig_check(&r, RIG_POINTS, "{k=\"\"}", 0, 7200, "service_name", "s 0 1\n");
     assert_true(store_put(r.store, &put, 1));
     rig_check(&r, RIG_POINTS, "{k=\"\"}", 0, 7200, "service_name", "s 0 1\ns 1 1\n");

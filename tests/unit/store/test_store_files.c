@@ -82,9 +82,9 @@ static void check_counts(struct store_rig *r, size_t want)
  */
 TEST(test_a_file_that_can_only_be_read)
 {
-    static const char *const cases[] = {"", "-wal"};
+    static const char *const cases[] = {"", "-wal", "-data"};
     bool root = geteuid() == 0;
-    for (size_t i = 0; i < 2; i++) {
+    for (size_t i = 0; i < 3; i++) {
         SCOPED(store_rig) r;
         char path[512];
         store_rig_init(&r);
@@ -162,7 +162,8 @@ TEST(test_an_unreadable_file_is_tried_again)
 
 /* ---- logs ------------------------------------------------------------------------------------ */
 
-/* A process that was killed has stored 30 profiles, of which the last 20 are in the log alone. */
+/* A process that was killed has stored 30 profiles. The tables have 20 of them, of which 10 are in
+ * the log alone; the last 10 are in the data file alone. */
 static void make_killed(struct store_rig *r)
 {
     SCOPED(store_rig) running;
@@ -172,7 +173,9 @@ static void make_killed(struct store_rig *r)
     r->store = store_close(r->store);
     put_some(&running, 0, 10);
     store_maintain(running.store, RIG_T0);
-    put_some(&running, 10, 20);
+    put_some(&running, 10, 10);
+    assert_int_equal(count_points(&running), 20);
+    put_some(&running, 20, 10);
     (void)snprintf(command, sizeof(command), "cp %s/*.db* %s", running.directory, r->directory);
     assert_int_equal(system(command), 0);
 }
@@ -187,17 +190,28 @@ TEST(test_what_a_log_has_lost_is_named)
         const char *log;
     } cases[] = {
         {"true", 30, 30, 0, NULL},
-        {"rm *-wal", 10, 10, 0, "profiles of the store are lost"},
-        {"truncate -s 500000 *-wal", 11, 29, 0, "profiles of the store are lost"},
-        {"printf x | dd of=" FIRST "-wal bs=1 seek=700000 conv=notrunc 2>/dev/null", 11, 29, 0,
-         "profiles of the store are lost"},
-        {"truncate -s 0 *-wal", 10, 10, 0, "profiles of the store are lost"},
+        /* The data file has what the log has lost. */
+        {"rm *-wal", 30, 30, 0, NULL},
+        {"truncate -s 9000 *-wal", 30, 30, 0, NULL},
+        {"printf x | dd of=" FIRST "-wal bs=1 seek=9000 conv=notrunc 2>/dev/null", 30, 30, 0, NULL},
+        {"truncate -s 0 *-wal", 30, 30, 0, NULL},
         {"truncate -s 0 *.db", 0, 0, 1, "cannot be used"},
-        {"rm *-wal && truncate -s 0 *.db", 0, 0, 1, "cannot be used"},
-        {"rm *-wal *-shm *.db", 0, 0, 0, "profiles of the store are lost"},
+        {"rm *-wal && truncate -s 0 *.db", 30, 30, 0, NULL},
+        {"rm *-wal *-shm *.db", 30, 30, 0, NULL},
+        {"rm *-wal *-shm *.db *-count", 30, 30, 0, NULL},
+        {"rm *-data", 0, 0, 0, "profiles of the store are lost"},
+        {"truncate -s 0 *-data", 0, 0, 0, "profiles of the store are lost"},
+        {"truncate -s 20 *-data", 0, 0, 0, "profiles of the store are lost"},
+        {"truncate -s 1200 *-data", 1, 9, 0, "profiles of the store are lost"},
+        {"rm *-wal && truncate -s 1200 *-data", 1, 9, 0, "profiles of the store are lost"},
+        {"truncate -s -1 *-data", 29, 29, 0, "profiles of the store are lost"},
+        {"rm *-wal *-shm *.db && truncate -s -700 *-data", 20, 29, 0,
+         "profiles of the store are lost"},
+        {"rm *-wal *-shm *.db *-data", 0, 0, 0, "profiles of the store are lost"},
         /* A damaged count says nothing. */
-        {"rm *-wal && printf 5 | dd of=" FIRST "-count bs=1 seek=5 conv=notrunc 2>/dev/null", 10,
-         10, 0, NULL},
+        {"truncate -s -1 *-data && printf 5 | dd of=" FIRST
+         "-count bs=1 seek=5 conv=notrunc 2>/dev/null",
+         29, 29, 0, NULL},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         SCOPED(store_rig) r;
@@ -212,7 +226,7 @@ TEST(test_what_a_log_has_lost_is_named)
             fail_msg("%s: %llu left", cases[i].damage, (unsigned long long)left);
         }
         CHECK_INT(faults(&r, "damaged"), cases[i].faults, cases[i].damage);
-        bool named = cases[i].log != NULL && strstr(cases[i].damage, "-wal") != NULL;
+        bool named = cases[i].log != NULL && cases[i].faults == 0;
         if (named) {
             CHECK_INT(lost(&r), 30 - left, cases[i].damage);
         } else if (cases[i].log == NULL) {
@@ -295,6 +309,8 @@ TEST(test_a_copied_file_counts_once)
         {"cp " FIRST " 20261122T000000Z-2h.db", "copy"},
         {"cp " FIRST " 20261122T010000Z-1h.db", "misplaced"},
         {"mv old.db 20261122T000000Z-1h.7.db", "copy"},
+        {"cp " FIRST " 20261122T000000Z-1h.2.db && cp " FIRST "-data 20261122T000000Z-1h.2.db-data",
+         "copy"},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         SCOPED(store_rig) r;
@@ -310,6 +326,7 @@ TEST(test_a_copied_file_counts_once)
         testing_log_expect(r.log, "cannot be used");
         store_rig_reopen(&r);
         CHECK_INT(faults(&r, cases[i].reason), 1, cases[i].command);
+        CHECK_INT(lost(&r), 0, cases[i].command);
         check_counts(&r, 10);
         put_some(&r, 0, 10);
         put_some(&r, 10, 5);
@@ -332,8 +349,10 @@ TEST(test_files_of_one_time_are_no_copies)
             NULL);
     other.store = store_close(other.store);
     r.store = store_close(r.store);
-    (void)snprintf(command, sizeof(command), "cp %s/" FIRST " 20261122T000000Z-1h.2.db",
-                   other.directory);
+    (void)snprintf(command, sizeof(command),
+                   "cp %s/" FIRST " 20261122T000000Z-1h.2.db && "
+                   "cp %s/" FIRST "-data 20261122T000000Z-1h.2.db-data",
+                   other.directory, other.directory);
     run_shell(&r, command);
     store_rig_reopen(&r);
     assert_int_equal(faults(&r, "copy"), 0);
