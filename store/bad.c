@@ -193,12 +193,21 @@ static void drop_of_file(struct store *s, struct store_file *f)
     struct reader_conn *c =
         store_bad_of(s, f, &profiles, &n) ? store_reader_take(s, f, &skip, &err) : NULL;
     /* If the file cannot be written, its entries stay on the list until the process ends. */
-    bool writable = c != NULL && !c->db.still && !db_is_read_only(&c->db);
+    pthread_mutex_lock(&s->lock);
+    bool frozen = f->frozen;
+    pthread_mutex_unlock(&s->lock);
+    bool writable = c != NULL && !frozen && !c->db.still && !db_is_read_only(&c->db);
     /* No other transaction of the file may be open. */
     pthread_mutex_lock(&s->write_lock);
     store_index_file_locked(s, f);
     bool done = c == NULL || (writable && drop_all(&c->db, profiles, n, &err));
     pthread_mutex_unlock(&s->write_lock);
+    if (writable) {
+        pthread_mutex_lock(&s->lock);
+        f->sealed = false; /* until its log is empty again */
+        pthread_mutex_unlock(&s->lock);
+        store_log_note(s, f);
+    }
     bool fault = c != NULL && c->db.fault != DB_FINE;
     if (c != NULL) {
         store_reader_give(s, c, &err);

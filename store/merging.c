@@ -585,7 +585,7 @@ static void merge_file(struct store *s, struct store_file *f, int64_t merge_ms)
         store_log_limit(s, &m.db);
     }
     bool ok = opened && (empty || (list_singles(&m, &err) && merge_all(&m, &err) &&
-                                   sealing_seal(&m, &err) && shrink(&m, &err)));
+                                   shrink(&m, &err) && sealing_seal(&m, &err)));
     if (!ok && err.kind != ERR_NONE) {
         report(&m, &err);
     }
@@ -595,7 +595,7 @@ static void merge_file(struct store *s, struct store_file *f, int64_t merge_ms)
     /* The unmerged profiles that remain after a complete pass cannot be merged. The next pass runs
      * when their number differs, because profiles were added or this pass has failed. */
     f->left = ok ? m.left : 0;
-    f->sealed = ok && f->log_bytes == 0 && (m.sealed || f->version == 1);
+    f->sealed = f->sealed || (ok && f->log_bytes == 0 && f->version == 1);
     pthread_mutex_unlock(&s->lock);
 }
 

@@ -53,7 +53,7 @@ struct merging {
     struct single *at;
     size_t n;
     struct group group;
-    /* What the next transaction writes. */
+    /* The members below, up to blob, are written by the next transaction. */
     struct merged *done;
     size_t n_done;
     size_t done_cap;
@@ -64,7 +64,7 @@ struct merging {
     struct buf blob;        /* the lists of series of all of them */
     struct db_body *placed; /* profiles that are copied into the database */
     size_t n_placed;
-    bool sealed;      /* the data file was removed */
+    bool sealed;      /* no profile is in the data file any more */
     int64_t paid_ns;  /* see store_merge_pause_ms() */
     uint64_t left;    /* profiles of the file that are not merged, as this pass counts them */
     int64_t merge_ms; /* the setting at the start of the pass; 0: the file is only sealed */

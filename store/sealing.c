@@ -117,12 +117,13 @@ static bool write_seal(struct merging *m, struct err *err)
     if (!is_complete(m, &complete, err)) {
         return false;
     }
-    m->sealed = complete;
+    m->sealed = complete; /* see remove_data() */
     return !complete || db_run(&m->db, SQL_NOTE_SEALED, err);
 }
 
 /* Removes the data file, to which nothing refers. Its readers are closed, so that none of them
- * reads it in place of a later one of the same name. */
+ * reads it in place of a later one of the same name. The file counts as sealed when its log is
+ * empty as well; otherwise the next pass tries again. */
 static bool remove_data(struct merging *m, struct err *err)
 {
     char name[4096];
@@ -131,8 +132,15 @@ static bool remove_data(struct merging *m, struct err *err)
     }
     (void)snprintf(name, sizeof(name), "%s" DATA_SUFFIX, m->file->path);
     store_readers_close(m->store, m->file);
-    m->sealed = unlink(name) == 0 || errno == ENOENT || err_sys(err, "cannot remove %s", name);
-    return m->sealed;
+    if (unlink(name) != 0 && errno != ENOENT) {
+        return err_sys(err, "cannot remove %s", name);
+    }
+    (void)db_copy_log(&m->db, DB_COPY_AND_CUT, NULL);
+    store_log_note(m->store, m->file);
+    pthread_mutex_lock(&m->store->lock);
+    m->file->sealed = m->file->log_bytes == 0;
+    pthread_mutex_unlock(&m->store->lock);
+    return true;
 }
 
 bool sealing_seal(struct merging *m, struct err *err)

@@ -10,7 +10,7 @@
 #include "store/blob.h"
 #include "store/rows.h"
 
-/* What the tables say. */
+/* The state that the tables record. */
 struct state {
     uint64_t profiles;
     int64_t oldest_ns;

@@ -373,6 +373,10 @@ bool writing_begin(struct writing *w, struct err *err)
     if (w->open) {
         return true;
     }
+    if (w->stale) {
+        /* Another transaction would say that the tables have the profiles of the lost one. */
+        return err_set(err, ERR_SYSTEM, "its last transaction was lost");
+    }
     if (!w->transaction) {
         w->transaction = db_run(&w->db, SQL_BEGIN, err);
         w->tail = no_profiles;
@@ -572,12 +576,21 @@ void store_writers_index(struct store *s)
     }
 }
 
+static bool is_gone(struct store *s, const struct store_file *f)
+{
+    pthread_mutex_lock(&s->lock);
+    bool gone = f->gone;
+    pthread_mutex_unlock(&s->lock);
+    return gone;
+}
+
 /* Opens a file whose tables lack profiles, which puts them there. */
 static void recover(struct store *s, struct store_file *f)
 {
     struct err err = ERR_INIT;
     for (size_t i = 0; i < STORE_WRITERS_MAX; i++) {
-        if (s->writers[i] != NULL && s->writers[i]->file == f) {
+        if (s->writers[i] != NULL &&
+            (s->writers[i]->file == f || is_gone(s, s->writers[i]->file))) {
             close_place(s, i);
         }
     }

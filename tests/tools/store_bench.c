@@ -113,8 +113,8 @@ static void put(struct bench *b, size_t file, uint64_t service, int64_t from_ns)
     }
 }
 
-/* Returns the bytes that the kernel was told to write to disks since the process began; 0 if it
- * does not say. */
+/* Returns the bytes that this process has caused to be written to disks, as the kernel counts them;
+ * 0 if the kernel does not count them. */
 static uint64_t written_bytes(void)
 {
     char line[128];
