@@ -250,7 +250,7 @@ static inline void fake_list(struct fake_bucket *f, struct server_conn *c,
                              const struct fake_request *r)
 {
     char prefix[2048], after[2048], token[2048], delimiter[8], number[16];
-    char last[2048] = "";
+    char last[2048 + 8] = "";
     char group[2048] = "";
     struct buf out;
     buf_init(&out, FAKE_BODY_MAX);
