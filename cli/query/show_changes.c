@@ -170,7 +170,7 @@ static json_t *compute_json(struct question *q, struct err *err)
     }
     if (ok) {
         root = json_loadb(text.data, text.len, 0, NULL);
-        ok = root != NULL || err_memory(err);
+        (void)(root != NULL || err_memory(err));
     }
     buf_done(&text);
     arena_free(query.arena);
@@ -248,12 +248,13 @@ static void print_comparison(const struct question *q, const json_t *root, struc
     const json_t *total = json_object_get(root, "total");
     put_name(text_of(root, "service"), out);
     buf_printf(out, ", %s\n", text_of(root, "type"));
+    if (total == NULL) {
+        buf_printf(out, "%s\n", text_of(root, "summary"));
+        return;
+    }
     print_side(root, "base", out);
     print_side(root, "new", out);
     buf_printf(out, "%s\n", text_of(root, "summary"));
-    if (total == NULL) {
-        return;
-    }
     buf_printf(out, "all functions: %.4g, now %.4g %s an instance, a difference of %+.4g",
                number_of(total, "base"), number_of(total, "new"), text_of(root, "unit"),
                number_of(total, "difference"));
