@@ -463,6 +463,7 @@ install: $(BUILD)/profpull ## into DESTDIR and PREFIX (/usr/local), stripped unl
 	install -m 644 examples/* $(DOC)/examples
 	install -m 644 packaging/monitoring/* $(DOC)/monitoring
 	$(PROFPULL_HELP) help --man > $(MAN)/profpull.1
+	ln -sf profpull.1 $(MAN)/kubectl-profpull.1
 	$(PROFPULL_HELP) help --completion bash > $(BASH_COMPLETIONS)/profpull
 	$(PROFPULL_HELP) help --completion zsh > $(ZSH_COMPLETIONS)/_profpull
 	$(PROFPULL_HELP) help --completion fish > $(FISH_COMPLETIONS)/profpull.fish
@@ -470,8 +471,8 @@ install: $(BUILD)/profpull ## into DESTDIR and PREFIX (/usr/local), stripped unl
 	    $(FISH_COMPLETIONS)/profpull.fish
 
 uninstall: ## remove what install has installed
-	rm -f $(DESTDIR)$(PREFIX)/bin/profpull $(DESTDIR)$(PREFIX)/bin/kubectl-profpull $(MAN)/profpull.1 $(BASH_COMPLETIONS)/profpull \
-	    $(ZSH_COMPLETIONS)/_profpull $(FISH_COMPLETIONS)/profpull.fish
+	rm -f $(DESTDIR)$(PREFIX)/bin/profpull $(DESTDIR)$(PREFIX)/bin/kubectl-profpull $(MAN)/profpull.1 $(MAN)/kubectl-profpull.1 \
+	    $(BASH_COMPLETIONS)/profpull $(ZSH_COMPLETIONS)/_profpull $(FISH_COMPLETIONS)/profpull.fish
 	rm -rf $(DOC)
 
 deb: ## the Debian package, for this architecture or DEB_ARCH=arm64

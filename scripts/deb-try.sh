@@ -45,6 +45,7 @@ install_it() {
   dpkg --verify profpull || fail "dpkg --verify"
   profpull version
   [ "$(kubectl-profpull version)" = "$(profpull version)" ] || fail "no plugin of kubectl"
+  find /usr/share/doc/profpull -name 'changes.md*' | grep -q . || fail "a page of the documentation is missing"
   man_page=/usr/share/man/man1/profpull.1.gz
   [ -e "$man_page" ] || fail "no $man_page"
 }
