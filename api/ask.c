@@ -110,6 +110,7 @@ bool ask_query(const struct exchange *x, int64_t deadline_ms, struct arena *aren
         .bytes_max = x->bytes_max / 2,
         .arena = arena,
         .damaged = damaged,
+        .partial = x->partial,
     };
     (void)damaged_cell(x);
     return ret->store != NULL || err_set(err, ERR_REFUSED,

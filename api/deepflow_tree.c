@@ -229,7 +229,8 @@ static bool find_services(struct services *s, const struct event *e, struct err 
 {
     struct selector *selector = make_selector(s->question, e, err);
     struct store_range range = {
-        .from_ns = s->question->from_ns, .until_ns = s->question->until_ns, .selector = selector};
+        .from_ns = s->question->from_ns, .until_ns = s->question->until_ns, .selector = selector,
+        .partial = s->x->partial};
     bool ok = selector != NULL &&
               store_each_series(s->x->options->served->store, &range, deepflow_on_series, s, err) &&
               s->ok;
@@ -468,7 +469,8 @@ static bool gather(struct gathering *g)
     struct store_scan scan = {
         .range = {.from_ns = g->question->from_ns,
                   .until_ns = g->question->until_ns,
-                  .selector = s},
+                  .selector = s,
+                  .partial = g->x->partial},
         .with_data = true,
         .newest_first = g->event->is_state,
     };

@@ -109,7 +109,8 @@ static bool get(struct one *o, struct sv id, bool *ret_found)
     }
     o->id = id;
     o->ok = true;
-    return store_get(store, id, ret_found, profefe_on_found, o, o->err) && o->ok;
+    return store_get_partial(store, id, o->x->partial, ret_found, profefe_on_found, o, o->err) &&
+           o->ok;
 }
 
 static struct scratch *new_scratch(const struct exchange *x)

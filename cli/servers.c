@@ -293,7 +293,8 @@ bool servers_start(struct servers *s, struct app *app, struct reload *reload,
     s->reload = reload;
     s->started_ms = clock_mono_ms();
     const struct store *store = store_of(app, config);
-    const char *directory = store == NULL ? NULL : store_directory(store);
+    const char *directory =
+        store == NULL || store_is_read_only(store) ? NULL : store_directory(store);
     s->settings = settings_new(directory, app_log(app));
     s->recording_rules = recording_rules_new(directory, app_record(app), app_log(app), err);
     if (s->recording_rules == NULL) {

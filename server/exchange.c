@@ -89,6 +89,19 @@ void exchange_deflate(struct exchange *x)
     scratch_free(s);
 }
 
+void exchange_mark_partial(struct exchange *x)
+{
+    if (x->partial == NULL || x->partial->parts == 0) {
+        return;
+    }
+    buf_printf(&x->headers, EXCHANGE_PARTIAL ": %zu; ", x->partial->parts);
+    /* The reason may quote what a server has answered. */
+    for (const char *c = x->partial->why; *c != '\0'; c++) {
+        buf_putc(&x->headers, *c >= ' ' && *c <= '~' ? *c : ' ');
+    }
+    buf_puts(&x->headers, "\r\n");
+}
+
 void exchange_text(struct exchange *x, int status, const char *content_type, struct sv text)
 {
     x->status = status;

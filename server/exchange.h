@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "base/buf.h"
+#include "base/partial.h"
 #include "base/str.h"
 #include "model/receipt.h"
 #include "server/request.h"
@@ -23,6 +24,10 @@ enum exchange_wait {
     EXCHANGE_LATE,    /* the deadline has passed */
     EXCHANGE_FAILED,  /* the receipt reports a failure */
 };
+
+/* The header of a response that is not complete: how many parts are missing, and why the first one
+ * is. */
+#define EXCHANGE_PARTIAL "X-Profpull-Partial"
 
 struct exchange {
     const struct request *request;        /* method, path, parameters, headers */
@@ -43,6 +48,10 @@ struct exchange {
 
     bool fails; /* the response reports a failure, as one with a status from 300 does */
 
+    /* Notes the parts that are missing in the response. If there are any, a header says so
+     * (EXCHANGE_PARTIAL). NULL: nothing is noted. */
+    struct partial *partial;
+
     /* A reference to a receipt, or NULL. A response that reports no failure is sent when the
      * receipt is settled, after the handler has returned. No thread waits meanwhile. */
     struct receipt *receipt;
@@ -61,6 +70,8 @@ bool exchange_inflate(const struct exchange *x, struct buf *buf, struct sv *ret_
  * exchange_inflate(). */
 bool exchange_decode(const char *header, struct sv coding, struct sv body, struct buf *buf,
                      struct sv *ret_body, struct err *err);
+/* Appends the header of a response that is not complete. */
+void exchange_mark_partial(struct exchange *x);
 /* Compresses the response if the client accepts gzip and the response is large enough. */
 void exchange_deflate(struct exchange *x);
 /* Sets the status and a body of text. */

@@ -44,6 +44,7 @@ struct job {
     const char *message;
     struct loop_task settled; /* posted when the receipt is settled */
     TAILQ_ENTRY(job) link;    /* in exchange_pool.waiting */
+    struct partial partial;
     struct exchange exchange;
 };
 
@@ -72,6 +73,7 @@ static void exchange_pool_on_run(struct work *w)
         return;
     }
     j->route->work(x);
+    exchange_mark_partial(x);
     if (!buf_ok(&x->reply) || !buf_ok(&x->headers) || !buf_ok(&x->trailers)) {
         bool large =
             buf_too_big(&x->reply) || buf_too_big(&x->headers) || buf_too_big(&x->trailers);
@@ -224,6 +226,7 @@ static struct job *make_job(struct exchange_pool *p, struct connection *c,
         .status = STATUS_OK,
     };
     buf_init(&j->exchange.headers, HEADERS_MAX);
+    j->exchange.partial = &j->partial;
     buf_init(&j->exchange.reply, REPLY_MAX);
     buf_init(&j->exchange.trailers, HEADERS_MAX);
     p->n++;

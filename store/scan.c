@@ -783,6 +783,13 @@ static bool get_from_file(struct scan *c, struct err *err)
 bool store_get(struct store *s, struct sv id, bool *ret_found,
                bool (*visit)(void *arg, const struct store_body *body), void *arg, struct err *err)
 {
+    return store_get_partial(s, id, NULL, ret_found, visit, arg, err);
+}
+
+bool store_get_partial(struct store *s, struct sv id, struct partial *partial, bool *ret_found,
+                       bool (*visit)(void *arg, const struct store_body *body), void *arg,
+                       struct err *err)
+{
     struct get_job get = {
         .bodies = {.visit = visit, .arg = arg, .names_until_ms = names_until_ms(s)}};
     *ret_found = false;
@@ -790,7 +797,8 @@ bool store_get(struct store *s, struct sv id, bool *ret_found,
         return true;
     }
     struct store_range range = {.from_ns = get.time_ms * NS_PER_MS,
-                                .until_ns = get.time_ms * NS_PER_MS + NS_PER_MS - 1};
+                                .until_ns = get.time_ms * NS_PER_MS + NS_PER_MS - 1,
+                                .partial = partial};
     struct scan c = {
         .store = s, .range = &range, .any = true, .visit_file = get_from_file, .job = &get};
     get.bodies.arena = arena_new(STORE_BLOB_MAX * 4);

@@ -234,6 +234,10 @@ bool store_each_body(struct store *s, const struct store_scan *scan,
  * profile. *ret_found is false if no profile has the id. */
 bool store_get(struct store *s, struct sv id, bool *ret_found,
                bool (*visit)(void *arg, const struct store_body *body), void *arg, struct err *err);
+/* Does the same, and notes the files that could not be read: the profile may be in one of them. */
+bool store_get_partial(struct store *s, struct sv id, struct partial *partial, bool *ret_found,
+                       bool (*visit)(void *arg, const struct store_body *body), void *arg,
+                       struct err *err);
 
 /* Returns the hash by which the store identifies bytes with a salt. */
 uint64_t store_hash(struct sv data, uint16_t salt);

@@ -96,7 +96,7 @@ static bool count(struct counting *c, const struct query_range *r, const struct 
     struct query_range longer = *r;
     /* The first step begins one step before the start of the range. */
     longer.start_ms = r->start_ms > c->grid.step_ms ? r->start_ms - c->grid.step_ms : 0;
-    if (!query_scope_init(&scope, &longer, type, err)) {
+    if (!query_scope_init(c->q, &scope, &longer, type, err)) {
         return false;
     }
     bool ok = read_all(c, &scope, heatmap_find_extremes, err);

@@ -105,7 +105,7 @@ static bool find(struct finding *f, const struct query_range *r,
                  bool (*visit)(void *arg, const struct store_series *series), struct err *err)
 {
     struct query_scope scope;
-    if (!query_scope_init(&scope, r, NULL, err)) {
+    if (!query_scope_init(f->q, &scope, r, NULL, err)) {
         return false;
     }
     bool ok = store_each_series(f->q->store, &scope.range, visit, f, err);

@@ -44,6 +44,7 @@ bool query_merged(const struct query *q, const struct store_scan *scan, struct b
     const struct merge_options o = {.bytes_max = q->bytes_max / 2, .scratch = scratch};
     struct store_scan with_data = *scan;
     with_data.with_data = true;
+    with_data.range.partial = q->partial;
     struct merging m = {.q = q, .merge = merge_new(&o, err), .names = names};
     bool ok = m.merge != NULL;
     if (ok) {

@@ -113,7 +113,7 @@ bool query_profile(const struct query *q, const struct query_range *r,
                    struct buf *out, struct err *err)
 {
     struct query_scope scope;
-    if (!query_scope_init(&scope, r, type, err)) {
+    if (!query_scope_init(q, &scope, r, type, err)) {
         return false;
     }
     struct merging m = {

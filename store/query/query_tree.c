@@ -17,7 +17,7 @@ struct tree *query_tree(const struct query *q, const struct query_range *r,
                         struct err *err)
 {
     struct query_scope scope;
-    if (!query_scope_init(&scope, r, type, err)) {
+    if (!query_scope_init(q, &scope, r, type, err)) {
         return NULL;
     }
     scope.by_series = true; /* the order does not change sums, and this one is faster */

@@ -249,7 +249,7 @@ static bool read_points(struct rates *r, const struct query_range *range, bool w
     const struct query_range longer = {
         .start_ms = r->start_ms, .end_ms = range->end_ms, .selector = selector};
     bool ok = selector != NULL && select_types(r, windows, selector, &any, err);
-    if (ok && any && (ok = query_scope_init(&scope, &longer, NULL, err))) {
+    if (ok && any && (ok = query_scope_init(r->q, &scope, &longer, NULL, err))) {
         scope.range.with_zeros = true;
         scope.range.without_ids = true;
         scope.range.with_windows = windows;

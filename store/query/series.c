@@ -93,7 +93,7 @@ static bool sum_up(struct summing *s, const struct query_range *r, const struct 
     struct query_range longer = *r;
     /* The first step begins one step before the start of the range. */
     longer.start_ms = r->start_ms > s->grid.step_ms ? r->start_ms - s->grid.step_ms : 0;
-    if (!query_scope_init(&scope, &longer, type, err)) {
+    if (!query_scope_init(s->q, &scope, &longer, type, err)) {
         return false;
     }
     bool ok;

@@ -141,7 +141,7 @@ bool query_versions(const struct query *q, const struct query_range *r, struct q
 {
     struct finding f = {.q = q, .budget.max = q->bytes_max / 2};
     struct query_scope scope;
-    if (!query_scope_init(&scope, r, NULL, err)) {
+    if (!query_scope_init(q, &scope, r, NULL, err)) {
         return false;
     }
     merge_table_init(&f.services, query_seed());
