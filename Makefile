@@ -363,6 +363,9 @@ check-sdks: $(BUILD)/profpull ## SDKs of others push, and the store has what the
 .PHONY: check-bucket
 check-bucket: $(BUILD)/tests/bucket-tool ## the bucket client against Versity's S3 gateway (needs a Go proxy)
 	BUILD=$(abspath $(BUILD)) GO="$(GO)" ./scripts/check-bucket.sh
+.PHONY: check-archive
+check-archive: $(BUILD)/profpull ## a store and its archive against Versity's S3 gateway (after check-bucket)
+	BUILD=$(abspath $(BUILD)) ./scripts/check-archive.sh
 .PHONY: connect-diff
 connect-diff: $(BUILD)/tests/query-server ## a connect-go client of Pyroscope's API against ours (needs a Go proxy)
 	BUILD=$(abspath $(BUILD)) GO="$(GO)" ./scripts/connect-diff.sh

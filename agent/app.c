@@ -236,6 +236,9 @@ static bool make_writer(struct app *app, struct err *err)
                                             .arg = app,
                                             .wait_ms = STORED_NAMES_WAIT_MS};
     app->stores = options.open_arg = stores_new(app->log, app->metrics, &app->store_names);
+    if (app->stores != NULL) {
+        stores_use_contents(app->stores, app->contents);
+    }
     app->conditions = options.conditions = conditions_new();
     if (app->stores == NULL || app->conditions == NULL) {
         return err_memory(err);

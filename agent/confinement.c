@@ -134,7 +134,8 @@ static void add_source(struct sandbox *s, const struct config_source *source)
 static bool local_directory(const struct config_endpoint *e, struct buf *ret)
 {
     buf_init(ret, PATH_BYTES_MAX);
-    return config_endpoint_is_directory(e) && url_to_directory(sv_from(e->url), ret, NULL);
+    return config_endpoint_is_directory(e) && !e->store_read_only &&
+           url_to_directory(sv_from(e->url), ret, NULL);
 }
 
 /* Calls fn for each directory that a configuration writes to, with the mode to make it with. */
@@ -151,6 +152,9 @@ static void each_written(const struct config *config,
             fn(arg, e->spool_directory, 0700);
         }
         buf_done(&directory);
+        if (e->archive.cache_directory != NULL) {
+            fn(arg, e->archive.cache_directory, 0777);
+        }
     }
     if (config->symbols.cache_directory != NULL) {
         fn(arg, config->symbols.cache_directory, 0700);
@@ -265,6 +269,9 @@ static struct sandbox *sandbox_of(const struct confinement *c, const struct conf
     config_file_names(config, confinement_on_name, s);
     for (size_t i = 0; i < config->n_endpoints; i++) {
         add_credentials(s, &config->endpoints[i].bucket);
+        if (config->endpoints[i].archive.url != NULL) {
+            add_credentials(s, &config->endpoints[i].archive.bucket);
+        }
     }
     add_symbols(s, &config->symbols.sources);
     for (size_t i = 0; i < config->n_jobs; i++) {

@@ -7,6 +7,7 @@
 
 #include "base/buf.h"
 #include "http/url.h"
+#include "store/archive/archive.h"
 #include "store/changes/watch.h"
 #include "store/store.h"
 #include "write/protocol.h"
@@ -18,12 +19,17 @@ struct kept {
     char *name; /* the endpoint that it belongs to, or belonged to last */
     struct store *store;
     bool in_use; /* an endpoint delivers into it */
+    /* A reference to the configuration that the settings of the archive's bucket belong to; NULL:
+     * there is no archive. */
+    const struct config *config;
+    const char *archive; /* the URL of the archive */
 };
 
 struct stores {
     struct log *log;
     struct metrics *metrics;
     const struct store_names *names;
+    struct http_contents *contents;
     pthread_mutex_t lock; /* guards the rest */
     struct kept at[CONFIG_ENDPOINTS_MAX];
     size_t n;
@@ -50,11 +56,17 @@ struct stores *stores_free(struct stores *s)
     s->watch = changes_watch_free(s->watch);
     for (size_t i = 0; i < s->n; i++) {
         store_close(s->at[i].store);
+        config_unref(s->at[i].config);
         free(s->at[i].name);
     }
     pthread_mutex_destroy(&s->lock);
     free(s);
     return NULL;
+}
+
+void stores_use_contents(struct stores *s, struct http_contents *contents)
+{
+    s->contents = contents;
 }
 
 struct store *stores_get(struct stores *s, const char *endpoint)
@@ -165,9 +177,21 @@ static void store_sink_deliver_all(struct sink *sink, struct delivery *const *al
 
 /* ---- opening --------------------------------------------------------------------------------- */
 
-static struct store_options options_of(const struct stores *s, const struct config_endpoint *e,
-                                       const char *directory)
+static struct archive_options archive_of(const struct stores *s, const struct config_endpoint *e)
 {
+    return (struct archive_options){.bucket = &e->archive.bucket,
+                                    .contents = s->contents,
+                                    .writer = e->archive.name,
+                                    .max_age_ms = e->archive.max_age_ms,
+                                    .cache_directory = e->archive.cache_directory,
+                                    .cache_bytes = e->archive.cache_max_bytes};
+}
+
+/* Returns the options of a store; those of its archive are kept in *archive. */
+static struct store_options options_of(const struct stores *s, const struct config_endpoint *e,
+                                       const char *directory, struct archive_options *archive)
+{
+    *archive = archive_of(s, e);
     return (struct store_options){.name = e->name,
                                   .directory = directory,
                                   .stretch_ms = e->store_stretch_ms,
@@ -176,6 +200,8 @@ static struct store_options options_of(const struct stores *s, const struct conf
                                   .merge_ms = e->store_merge_ms,
                                   .merge_cpu = e->store_merge_cpu,
                                   .sync = e->store_sync,
+                                  .archive = e->archive.url != NULL ? archive : NULL,
+                                  .read_only = e->store_read_only,
                                   .log = s->log,
                                   .metrics = s->metrics,
                                   .names = s->names};
@@ -192,7 +218,8 @@ static struct kept *find_kept(struct stores *s, const char *directory)
     return NULL;
 }
 
-static struct kept *open_kept(struct stores *s, const struct store_options *o, struct err *err)
+static struct kept *open_kept(struct stores *s, const struct config_endpoint *e,
+                              const struct store_options *o, struct err *err)
 {
     if (s->n == CONFIG_ENDPOINTS_MAX) {
         err_set(err, ERR_LIMIT,
@@ -212,7 +239,23 @@ static struct kept *open_kept(struct stores *s, const struct store_options *o, s
         }
     }
     s->at[s->n] = (struct kept){.store = store};
+    if (o->archive != NULL) {
+        s->at[s->n].config = e->config != NULL ? config_ref(e->config) : NULL;
+        s->at[s->n].archive = e->archive.url;
+    }
     return &s->at[s->n++];
+}
+
+/* Logs that another archive is used after a restart. */
+static void check_archive(const struct stores *s, const struct kept *k,
+                          const struct config_endpoint *e)
+{
+    const char *was = k->archive != NULL ? k->archive : "";
+    const char *is = e->archive.url != NULL ? e->archive.url : "";
+    if (strcmp(was, is) != 0 || store_is_read_only(k->store) != e->store_read_only) {
+        log_warn(s->log, "an open store keeps its archive: restart to use another one",
+                 LOG_STR("endpoint", e->name), LOG_STR("archive", was));
+    }
 }
 
 /* Gives an endpoint the store of its directory, opened before or now, under the lock. Returns NULL
@@ -220,7 +263,8 @@ static struct kept *open_kept(struct stores *s, const struct store_options *o, s
 static struct store *use(struct stores *s, const struct config_endpoint *e, const char *directory,
                          struct err *err)
 {
-    struct store_options options = options_of(s, e, directory);
+    struct archive_options archive;
+    struct store_options options = options_of(s, e, directory, &archive);
     struct kept *k = find_kept(s, directory);
     if (k != NULL && k->in_use) {
         err_set(err, ERR_INPUT,
@@ -230,13 +274,14 @@ static struct store *use(struct stores *s, const struct config_endpoint *e, cons
     }
     char *name = strdup(e->name);
     bool is_new = k == NULL;
-    k = name == NULL ? NULL : is_new ? open_kept(s, &options, err) : k;
+    k = name == NULL ? NULL : is_new ? open_kept(s, e, &options, err) : k;
     if (k == NULL) {
         free(name);
         (void)(name == NULL && err_memory(err));
         return NULL;
     }
     if (!is_new) {
+        check_archive(s, k, e);
         store_configure(k->store, &options);
     }
     free(k->name);
@@ -281,7 +326,8 @@ void stores_configure(struct stores *s, const struct config *config)
         bool is_store = e->protocol != NULL && e->protocol->is_store;
         struct store *store = is_store ? stores_get(s, e->name) : NULL;
         if (store != NULL) {
-            const struct store_options options = options_of(s, e, NULL);
+            struct archive_options archive;
+            const struct store_options options = options_of(s, e, NULL, &archive);
             store_configure(store, &options);
         }
     }

@@ -12,6 +12,7 @@
 #include "base/metrics.h"
 #include "config/config.h"
 
+struct http_contents;
 struct stores;
 struct store;
 struct store_names;
@@ -27,6 +28,9 @@ struct stores *stores_free(struct stores *s);
 
 /* Opens the store of an endpoint: the callback open_sink of struct writer_options. arg is the
  * struct stores. */
+/* Sets the credentials that are not in files, for the buckets of archives. Before the first sink.
+ */
+void stores_use_contents(struct stores *s, struct http_contents *contents);
 struct sink *stores_open_sink(void *arg, const struct config_endpoint *endpoint, struct err *err);
 
 /* Gives the stores of the endpoints of another configuration its times and limits. */

@@ -228,9 +228,10 @@ static bool join(const struct map *names, struct buf *out, struct err *err)
 static bool find_services(struct services *s, const struct event *e, struct err *err)
 {
     struct selector *selector = make_selector(s->question, e, err);
-    struct store_range range = {
-        .from_ns = s->question->from_ns, .until_ns = s->question->until_ns, .selector = selector,
-        .partial = s->x->partial};
+    struct store_range range = {.from_ns = s->question->from_ns,
+                                .until_ns = s->question->until_ns,
+                                .selector = selector,
+                                .partial = s->x->partial};
     bool ok = selector != NULL &&
               store_each_series(s->x->options->served->store, &range, deepflow_on_series, s, err) &&
               s->ok;

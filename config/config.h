@@ -327,8 +327,19 @@ enum config_recordings {
     RECORDINGS_CONVERT,  /* the profiles that it contains, converted */
 };
 
+/* The archive of a store. */
+struct config_archive {
+    const char *url;             /* "s3://BUCKET/PREFIX"; NULL: there is no archive */
+    const char *name;            /* the name of this writer; NULL: see docs/archive.md */
+    int64_t max_age_ms;          /* objects are kept for so long; 0: for ever */
+    const char *cache_directory; /* NULL: the cache is in memory */
+    uint64_t cache_max_bytes;
+    struct bucket_settings bucket;
+};
+
 struct config_endpoint {
     struct config_pos pos;
+    const struct config *config; /* the configuration that the endpoint is a part of; not owned */
     const char *name;
     unsigned slot; /* below CONFIG_ENDPOINTS_MAX; see change.h */
     const char *url;
@@ -356,6 +367,8 @@ struct config_endpoint {
     int64_t store_stretch_ms; /* the time that one file holds */
     int64_t store_merge_ms;   /* profiles of this much time are merged into one; 0: no merging */
     unsigned store_merge_cpu; /* limit for merging, in percent of one core */
+    struct config_archive archive;
+    bool store_read_only; /* nothing is stored; only the archive is read */
     /* syncs each commit, because senders wait for it (receive.acknowledge) */
     bool store_sync;
     /* For OTLP: */

@@ -251,12 +251,24 @@ static const struct field retention_rows[] = {
 };
 static const struct schema schema_retention = SCHEMA(retention_rows, 0);
 
+static bool has_archive(const void *record)
+{
+    const struct config_endpoint *e = record;
+    return e->archive.url != NULL;
+}
+
 static void check_store(struct reader *r, const struct place *at, bool clean, void *out)
 {
     const struct config_endpoint *e = out;
     if (clean && e->store_stretch_ms % 1000 != 0) {
         struct place place = place_of_key(at, "stretch");
         reader_error(r, &place, "expected whole seconds");
+    }
+    if (clean && e->store_read_only && e->archive.url == NULL) {
+        struct place place = place_of_key(at, "read_only");
+        reader_error(r, &place,
+                     "a store that is only read needs an archive: missing key "
+                     "\"archive\"");
     }
 }
 
@@ -267,6 +279,9 @@ static const struct field store_rows[] = {
         .initial.ms = 5 * 60 * 1000),
     ROW(config_endpoint, "merge_cpu", store_merge_cpu, &kind_unsigned, .arg = &range_percent,
         .initial.number = 25),
+    ROW(config_endpoint, "archive", archive, &kind_mapping, .arg = &schema_archive,
+        .when = has_archive),
+    ROW(config_endpoint, "read_only", store_read_only, &kind_bool, .optional = true),
 };
 static const struct schema schema_store = SCHEMA(store_rows, 0, .check = check_store);
 
@@ -476,6 +491,9 @@ static void check_endpoint(struct reader *r, const struct place *at, bool clean,
         }
         if (is_s3(e) && r->reported == before) {
             s3_complete(r, at, e);
+        }
+        if (e->archive.url != NULL) {
+            bucket_complete(&e->archive.bucket, e->archive.url, &e->http);
         }
     }
 }
@@ -726,6 +744,7 @@ void endpoints_complete(struct config *c)
         if (at[i].queue_max_bytes == 0) {
             at[i].queue_max_bytes = c->memory.queue;
         }
+        at[i].config = c;
         complete(&at[i]);
     }
 }

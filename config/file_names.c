@@ -88,6 +88,9 @@ void config_file_names(const struct config *config, file_name_fn *fn, void *arg)
         const struct config_endpoint *e = &config->endpoints[i];
         v.name = (struct file_name){.pos = e->pos, .kind = "endpoint", .owner = e->name};
         visit_settings(&v, &e->http);
+        if (e->archive.url != NULL) {
+            visit_settings(&v, &e->archive.bucket.http);
+        }
     }
     visit_server(&v, config, "server", &config->server);
     visit_server(&v, config, "query", &config->query);

@@ -61,6 +61,7 @@ extern const struct schema schema_s3; /* struct bucket_settings */
  * `transport`, whose credentials are not used. */
 void bucket_complete(struct bucket_settings *b, const char *url,
                      const struct http_settings *transport);
+extern const struct schema schema_archive; /* struct config_archive (archive.c) */
 /* Completes an endpoint whose URL begins with s3://; at: its mapping. Reports keys that do not fit
  * such an endpoint. */
 void s3_complete(struct reader *r, const struct place *at, struct config_endpoint *e);

@@ -225,17 +225,35 @@ void archive_stats(struct archive *a, struct archive_stats *ret)
     if (a->problem.kind != ERR_NONE) {
         (void)snprintf(ret->problem, sizeof(ret->problem), "%s", a->problem.msg);
     }
+    (void)snprintf(ret->writer, sizeof(ret->writer), "%s", a->writer);
     pthread_mutex_unlock(&a->lock);
     (void)snprintf(ret->url, sizeof(ret->url), "%s", a->backend.url(a->backend.arg));
-    (void)snprintf(ret->writer, sizeof(ret->writer), "%s", a->writer);
 }
 
 /* ---- the thread ------------------------------------------------------------------------------ */
 
+/* Chooses the name of this writer before the first round: it may be on the disk, which the start of
+ * the process does not wait for. */
+static bool choose_name(struct archive *a)
+{
+    char name[ARCHIVE_WRITER_SIZE] = "";
+    struct err err = ERR_INIT;
+    if (a->writer[0] != '\0') {
+        return true;
+    }
+    if (!archive_writer(a->given_name, a->store->options.directory, name, &err)) {
+        return archive_note(a, "name", BUCKET_FILE, &err);
+    }
+    pthread_mutex_lock(&a->lock);
+    memcpy(a->writer, name, sizeof(a->writer));
+    pthread_mutex_unlock(&a->lock);
+    return true;
+}
+
 void archive_round(struct archive *a, int64_t now_ns)
 {
     pthread_mutex_lock(&a->round_lock);
-    bool ok = a->read_only || archive_beat(a, now_ns);
+    bool ok = a->read_only || (choose_name(a) && archive_beat(a, now_ns));
     ok = ok && archive_list(a, now_ns);
     if (ok && !a->read_only) {
         archive_upload(a, now_ns);
@@ -327,8 +345,9 @@ static bool start(struct archive *a, const struct archive_options *o, struct err
     if (a->by_key == NULL) {
         return err_memory(err);
     }
-    if (!a->read_only && !archive_writer(o->writer, s->options.directory, a->writer, err)) {
-        return false;
+    a->given_name = o->writer != NULL ? strdup(o->writer) : NULL;
+    if (o->writer != NULL && a->given_name == NULL) {
+        return err_memory(err);
     }
     make_metrics(a);
     if (!open_bucket(a, o, err) || !open_cache(a, o, err)) {
@@ -395,6 +414,7 @@ struct archive *archive_free(struct archive *a)
     }
     store_files_free(a->files, a->n_files);
     map_free(a->by_key, NULL);
+    free(a->given_name);
     archive_vfs_free(a->vfs);
     archive_cache_free(a->cache);
     if (a->backend.free != NULL) {

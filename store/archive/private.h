@@ -66,7 +66,8 @@ struct archive {
     struct store *store;
     struct archive_backend backend;
     bool read_only;
-    char writer[ARCHIVE_WRITER_SIZE]; /* "" for a reader */
+    char *given_name;                 /* NULL: the name is chosen */
+    char writer[ARCHIVE_WRITER_SIZE]; /* "" for a reader, and before the first round */
     char id[2 * sizeof(uint64_t) + 1];
     struct archive_cache *cache;
     struct archive_vfs *vfs;

@@ -363,7 +363,7 @@ static bool prepare(struct observing *w, struct err *err)
         struct side *side = &w->sides[w->now];
         const struct query_range range = {of->from_ms, of->until_ms, question->selector};
         projections_init(&side->labels, &everything, &w->budget);
-        if (!query_scope_init(&side->scope, &range, &question->type, err) ||
+        if (!query_scope_init(w->q, &side->scope, &range, &question->type, err) ||
             (side->scope.selector == NULL) ||
             !selector_add(side->scope.selector, SV(LABEL_SERVICE_NAME), MATCH_EQUAL,
                           question->service, err) ||

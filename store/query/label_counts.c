@@ -161,7 +161,7 @@ bool query_label_counts(const struct query *q, const struct query_range *r, size
 {
     struct counting c = {.q = q, .budget.max = q->bytes_max / 2};
     struct query_scope scope;
-    if (!query_scope_init(&scope, r, NULL, err)) {
+    if (!query_scope_init(q, &scope, r, NULL, err)) {
         return false;
     }
     merge_table_init(&c.names, query_seed());

@@ -33,7 +33,8 @@ struct query {
     size_t bytes_max;
     struct arena *arena;
     atomic_size_t *damaged; /* counts profiles that cannot be read and were left out; may be NULL */
-    struct partial *partial; /* notes the files that cannot be read and were left out; may be NULL */
+    struct partial
+        *partial; /* notes the files that cannot be read and were left out; may be NULL */
 };
 
 struct query_range {

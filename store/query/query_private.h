@@ -27,9 +27,8 @@ struct query_scope {
     bool by_series;            /* as in struct store_scan; false after query_scope_init() */
 };
 /* Makes the scope of a query with a range and a type (NULL: all types). */
-bool query_scope_init(const struct query *q, struct query_scope *scope,
-                      const struct query_range *r, const struct profile_type *type,
-                      struct err *err);
+bool query_scope_init(const struct query *q, struct query_scope *scope, const struct query_range *r,
+                      const struct profile_type *type, struct err *err);
 void query_scope_done(struct query_scope *scope);
 
 /* ---- projections of label sets --------------------------------------------------------------- */

@@ -39,9 +39,8 @@ static int64_t clamp_ms(int64_t ms)
     return ms < 0 ? 0 : (ms > MS_MAX - 1 ? MS_MAX - 1 : ms);
 }
 
-bool query_scope_init(const struct query *q, struct query_scope *scope,
-                      const struct query_range *r, const struct profile_type *type,
-                      struct err *err)
+bool query_scope_init(const struct query *q, struct query_scope *scope, const struct query_range *r,
+                      const struct profile_type *type, struct err *err)
 {
     *scope = (struct query_scope){
         .range = {.from_ns = clamp_ms(r->start_ms) * NS_PER_MS,

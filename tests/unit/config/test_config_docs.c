@@ -9,7 +9,7 @@
 #include "tests/unit/lib/protocols.h"
 
 #define DOC "docs/configuration.md"
-#define PATHS_MAX 128
+#define PATHS_MAX 256
 #define PATH_LEN 96
 
 /* Paths of keys: "retry.min_backoff", "selectors[].role". */
@@ -99,7 +99,7 @@ static bool has_section(const struct schema *s)
 }
 
 /* All paths of a schema except nested ones with a section of their own. The docs describe
- * oauth2.tls_config by the keys of tls_config. */
+ * oauth2.tls_config by the keys of tls_config, and store.archive.s3 by those of s3. */
 static void list_schema(struct paths *paths, const struct schema *s, const char *prefix)
 {
     for (size_t i = 0; i < s->n; i++) {
@@ -109,7 +109,8 @@ static void list_schema(struct paths *paths, const struct schema *s, const char 
         if (f->key != NULL) {
             add(paths, "", sv_from(path));
         }
-        if (f->kind->nests && !has_section(f->arg) && strcmp(path, "oauth2.tls_config") != 0) {
+        if (f->kind->nests && !has_section(f->arg) && strcmp(path, "oauth2.tls_config") != 0 &&
+            strcmp(path, "store.archive.s3") != 0) {
             char inner[PATH_LEN + 4];
             (void)snprintf(inner, sizeof(inner), "%s%s", path,
                            f->key == NULL          ? ""
