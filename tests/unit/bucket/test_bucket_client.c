@@ -222,11 +222,10 @@ TEST(test_lists_that_are_none)
     };
     SCOPED(rig) r;
     rig_init(&r);
-    r.fake->fault = odd_list;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct listed l = {.n = 0};
         struct bucket_list list = {.prefix = NULL};
-        r.fake->fault_arg = (void *)(uintptr_t)rows[i].body;
+        fake_bucket_fault(r.fake, odd_list, rows[i].body);
         CHECK_INT(bucket_list(r.bucket, &list, on_object, &l, 0, &r.err), BUCKET_BAD_ANSWER,
                   rows[i].body);
         CHECK_CONTAINS(r.err.msg, rows[i].says, rows[i].body);

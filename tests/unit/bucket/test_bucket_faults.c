@@ -20,8 +20,8 @@ struct script {
 
 static bool play(struct fake_bucket *f, struct server_conn *c, const struct fake_request *r)
 {
-    struct script *s = f->fault_arg;
     pthread_mutex_lock(&f->lock);
+    struct script *s = f->fault_arg;
     bool mine = s->times > 0 && (s->method == NULL || strcmp(s->method, r->method) == 0) &&
                 (s->contains == NULL || strstr(r->query, s->contains) != NULL);
     s->times -= mine;
@@ -106,10 +106,9 @@ TEST(test_refusals)
 {
     SCOPED(rig) r;
     rig_init(&r);
-    r.fake->fault = play;
     for (size_t i = 0; i < sizeof(refusals) / sizeof(refusals[0]); i++) {
         struct script s = {.times = 99, .status = refusals[i].status};
-        r.fake->fault_arg = &s;
+        fake_bucket_fault(r.fake, play, &s);
         CHECK_INT(put(&r), refusals[i].result, refusals[i].status);
         CHECK_INT(s.hit, refusals[i].tries, refusals[i].status);
         CHECK_CONTAINS(r.err.msg, "s3://bbb/pre/k: PUT answered HTTP ", refusals[i].status);
@@ -126,8 +125,7 @@ TEST(test_refusal_shows_no_credentials)
                        .body = "<Error><Code>SignatureDoesNotMatch</Code><Message>m</Message>"
                                "<StringToSign>hunter2</StringToSign></Error>"};
     rig_init(&r);
-    r.fake->fault = play;
-    r.fake->fault_arg = &s;
+    fake_bucket_fault(r.fake, play, &s);
     CHECK_INT(put(&r), BUCKET_DENIED, "");
     assert_null(strstr(r.err.msg, "hunter2"));
 }
@@ -137,8 +135,7 @@ TEST(test_refusal_that_passes)
     SCOPED(rig) r;
     struct script s = {.times = 2, .status = "503 SlowDown"};
     rig_init(&r);
-    r.fake->fault = play;
-    r.fake->fault_arg = &s;
+    fake_bucket_fault(r.fake, play, &s);
     CHECK_INT(put(&r), BUCKET_OK, r.err.msg);
     CHECK_STR(r.err.msg, "", "");
     CHECK_INT(testing_metric(r.metrics, "profpull_bucket_retries_total{bucket=\"test\"}"), 2, "");
@@ -182,8 +179,7 @@ TEST(test_answers_to_a_range)
                            .headers = rows[i].headers,
                            .body = rows[i].body};
         rig_init(&r);
-        r.fake->fault = play;
-        r.fake->fault_arg = &s;
+        fake_bucket_fault(r.fake, play, &s);
         CHECK_INT(get(&r, text), rows[i].result, r.err.msg);
         CHECK_CONTAINS(r.err.msg, rows[i].says, rows[i].headers);
         CHECK_INT(s.hit, rows[i].tries, rows[i].headers);
@@ -200,8 +196,7 @@ TEST(test_cut_body_is_read_again)
                        .body = "wr"};
     rig_init(&r);
     fake_bucket_add(r.fake, "pre/k", "text");
-    r.fake->fault = play;
-    r.fake->fault_arg = &s;
+    fake_bucket_fault(r.fake, play, &s);
     CHECK_INT(get(&r, text), BUCKET_OK, r.err.msg);
     CHECK_STR(text, "text", "");
 }
@@ -211,8 +206,7 @@ TEST(test_page_instead_of_an_answer)
     SCOPED(rig) r;
     struct script s = {.times = 99, .status = "200 OK", .body = "<html>welcome</html>"};
     rig_init(&r);
-    r.fake->fault = play;
-    r.fake->fault_arg = &s;
+    fake_bucket_fault(r.fake, play, &s);
     CHECK_INT(put(&r), BUCKET_BAD_ANSWER, "");
     CHECK_CONTAINS(r.err.msg, "none of an object store", "");
 }
@@ -229,8 +223,7 @@ TEST(test_silent_server)
     SCOPED(rig) r;
     struct script s = {.times = 99, .silent = true};
     rig_init_with(&r, "s3://bbb/pre", short_tries);
-    r.fake->fault = play;
-    r.fake->fault_arg = &s;
+    fake_bucket_fault(r.fake, play, &s);
     CHECK_INT(put(&r), BUCKET_TIMEOUT, "");
     CHECK_CONTAINS(r.err.msg, "(after 3 tries)", "");
 }
@@ -242,13 +235,12 @@ TEST(test_deadline)
     struct script silent = {.times = 99, .silent = true};
     struct script slow = {.times = 99, .status = "503 SlowDown", .headers = NULL};
     rig_init(&r);
-    r.fake->fault = play;
-    r.fake->fault_arg = &silent;
+    fake_bucket_fault(r.fake, play, &silent);
     int64_t deadline = clock_mono_ms() + 100;
     CHECK_INT(bucket_put(r.bucket, "k", "x", 1, deadline, &r.err), BUCKET_TIMEOUT, "");
     assert_true(clock_mono_ms() >= deadline);
     assert_null(strstr(r.err.msg, "tries"));
-    r.fake->fault_arg = &slow;
+    fake_bucket_fault(r.fake, play, &slow);
     CHECK_INT(bucket_put(r.bucket, "k", "x", 1, deadline, &r.err), BUCKET_TIMEOUT, "");
     CHECK_CONTAINS(r.err.msg, "the deadline has passed before the request", "");
     CHECK_INT(slow.hit, 0, "");
@@ -263,8 +255,7 @@ TEST(test_retry_after_beyond_the_deadline)
                        .headers = "\r\nRetry-After: 3000\r\nContent-Length: 0\r\n\r\n",
                        .body = ""};
     rig_init(&r);
-    r.fake->fault = play;
-    r.fake->fault_arg = &s;
+    fake_bucket_fault(r.fake, play, &s);
     int64_t deadline = clock_mono_ms() + 50000;
     CHECK_INT(bucket_put(r.bucket, "k", "x", 1, deadline, &r.err), BUCKET_SLOW_DOWN, "");
     CHECK_INT(s.hit, 1, "");
@@ -440,8 +431,7 @@ TEST(test_uploads)
         SCOPED(rig) r;
         struct script s = rows[i].script;
         rig_init(&r);
-        r.fake->fault = play;
-        r.fake->fault_arg = &s;
+        fake_bucket_fault(r.fake, play, &s);
         CHECK_INT(bucket_put_file(r.bucket, "f", fd, 0, FILE_SIZE, 0, &r.err), rows[i].result,
                   rows[i].name);
         CHECK_INT(arrived(&r), rows[i].result == BUCKET_OK, rows[i].name);
@@ -460,8 +450,7 @@ TEST(test_older_object_is_no_success)
     int fd = make_file();
     rig_init(&r);
     CHECK_INT(bucket_put_file(r.bucket, "f", fd, 0, FILE_SIZE, 0, &r.err), BUCKET_OK, r.err.msg);
-    r.fake->fault = play;
-    r.fake->fault_arg = &s;
+    fake_bucket_fault(r.fake, play, &s);
     CHECK_INT(bucket_put_file(r.bucket, "f", fd, 0, FILE_SIZE, 0, &r.err), BUCKET_NETWORK, "");
     close(fd);
 }
@@ -525,7 +514,7 @@ TEST(test_many_threads)
     SCOPED(rig) r;
     struct worker workers[8];
     rig_init_with(&r, "s3://bbb/pre", three_at_a_time);
-    r.fake->fault = count_flights;
+    fake_bucket_fault(r.fake, count_flights, NULL);
     for (unsigned i = 0; i < 8; i++) {
         workers[i] = (struct worker){.rig = &r, .number = i};
         assert_int_equal(pthread_create(&workers[i].thread, NULL, put_many, &workers[i]), 0);
@@ -552,8 +541,7 @@ TEST(test_stop)
     struct worker workers[5];
     struct script s = {.times = 99, .silent = true};
     rig_init_with(&r, "s3://bbb/pre", three_at_a_time);
-    r.fake->fault = play;
-    r.fake->fault_arg = &s;
+    fake_bucket_fault(r.fake, play, &s);
     for (unsigned i = 0; i < 5; i++) {
         workers[i] = (struct worker){.rig = &r};
         assert_int_equal(pthread_create(&workers[i].thread, NULL, put_once, &workers[i]), 0);

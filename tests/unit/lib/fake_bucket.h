@@ -2,7 +2,7 @@
  * http_server.h. It does not check signatures, which end-to-end tests do.
  *
  *     SCOPED(fake_bucket) *f = fake_bucket_new();
- *     f->fault = my_fault;      answers some requests itself
+ *     fake_bucket_fault(f, my_fault, arg);      answers some requests itself
  *     ... "s3://bbb/prefix" with the endpoint fake_bucket_url(f, text) ...
  *     fake_bucket_text(f, "prefix/key", out, size);
  *
@@ -491,12 +491,14 @@ static inline void fake_bucket_handle(struct server_conn *c)
         struct fake_request *r = calloc(1, sizeof(*r));
         bool ok = fake_read(c, r);
         pthread_mutex_lock(&f->lock);
+        bool (*fault)(struct fake_bucket *, struct server_conn *, const struct fake_request *) =
+            f->fault;
         r->number = ++f->requests;
         for (size_t i = 0; i < sizeof(methods) / sizeof(methods[0]); i++) {
             f->counts[i] += strcmp(r->method, methods[i]) == 0;
         }
         pthread_mutex_unlock(&f->lock);
-        if (ok && (f->fault == NULL || !f->fault(f, c, r))) {
+        if (ok && (fault == NULL || !fault(f, c, r))) {
             pthread_mutex_lock(&f->lock);
             fake_serve(f, c, r);
             pthread_mutex_unlock(&f->lock);
@@ -535,6 +537,18 @@ SCOPED_POINTER(fake_bucket, fake_bucket_free)
 static inline const char *fake_bucket_url(const struct fake_bucket *f, char out[URL_SIZE])
 {
     return server_url(f->server, "", out);
+}
+
+/* Sets or changes the fault, also between requests. A fault reads its argument under the lock. */
+static inline void fake_bucket_fault(struct fake_bucket *f,
+                                     bool (*fault)(struct fake_bucket *f, struct server_conn *c,
+                                                   const struct fake_request *r),
+                                     const void *arg)
+{
+    pthread_mutex_lock(&f->lock);
+    f->fault = fault;
+    f->fault_arg = (void *)(uintptr_t)arg;
+    pthread_mutex_unlock(&f->lock);
 }
 
 /* Stores an object from outside. */
