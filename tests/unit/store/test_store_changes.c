@@ -327,6 +327,29 @@ TEST(memory_and_time_are_limited)
     assert_int_equal(err.kind, ERR_TIMEOUT);
 }
 
+/* Twenty pods of each version: sixteen are read, and the result says so. */
+TEST(many_instances)
+{
+    SCOPED(asked) a = {.arena = NULL};
+    struct rng rng;
+    asked_init(&a);
+    rng_seed(&rng, 3);
+    for (int i = 0; i < 80; i++) {
+        char labels[128];
+        int version = 1 + i / 40;
+        (void)snprintf(labels, sizeof(labels),
+                       "__name__=process_cpu,pod=p%d,service_name=cart,version=%d", i % 20,
+                       version);
+        rollout_put_cpu(&a.rig, labels, RIG_T0 + i * 15 * RIG_SECOND, 40 * version, &rng);
+    }
+    struct changes_question q = question_of("cart");
+    struct changes c = ask(&a, &q);
+    assert_int_equal(c.side[SIDE_NEW].instances, INSTANCES_MAX);
+    assert_int_equal(c.side[SIDE_NEW].instances_seen, 20);
+    assert_int_equal(c.side[SIDE_NEW].profiles, 2 * INSTANCES_MAX);
+    CHECK_STR(changes_word(&c), "changed", "state");
+}
+
 /* The levels of merged profiles are sums, and count as often as there were profiles. */
 TEST(levels)
 {
@@ -435,6 +458,30 @@ TEST(metric_of_the_last_rollout)
     /* A day later, the rollout is no news. */
     changes_watch_round(w, start_ms + 26 * 60 * MINUTE_MS);
     check_metric(&a, "profpull_change_services_left_out 0\n", "profpull_change_ratio{");
+    metrics_free(a.rig.metrics);
+    a.rig.metrics = NULL;
+    changes_watch_free(w);
+}
+
+/* More services than are compared: those that changed last are. */
+TEST(metric_is_limited)
+{
+    SCOPED(asked) a = {.arena = NULL};
+    struct rng rng;
+    struct err err = ERR_INIT;
+    asked_init(&a);
+    rng_seed(&rng, 1);
+    for (int i = 0; i < 2 * (CHANGES_WATCH_MAX + 3); i++) {
+        char labels[128];
+        (void)snprintf(labels, sizeof(labels), "__name__=process_cpu,service_name=s%d,version=%d",
+                       i / 2, i % 2);
+        rollout_put_cpu(&a.rig, labels, RIG_T0 + i * RIG_SECOND, 40, &rng);
+    }
+    struct changes_watch *w =
+        changes_watch_new(a.rig.store, testing_log(a.rig.log), a.rig.metrics, &err);
+    assert_non_null(w);
+    changes_watch_round(w, RIG_T0 / NS_PER_MS + 8 * MINUTE_MS);
+    check_metric(&a, "profpull_change_services_left_out 3\n", "profpull_change_ratio{");
     metrics_free(a.rig.metrics);
     a.rig.metrics = NULL;
     changes_watch_free(w);
