@@ -152,6 +152,13 @@ void html_begin(struct exchange *x, const char *title, const char *active)
 void html_end(struct exchange *x)
 {
     struct buf *out = &x->reply;
+    if (x->partial != NULL && x->partial->parts > 0) {
+        buf_printf(out,
+                   "<p class=\"warn\">This page is not complete: parts that cannot be read: %zu. ",
+                   x->partial->parts);
+        html_text(out, sv_from(x->partial->why));
+        buf_puts(out, "</p>\n");
+    }
     buf_puts(out, "</main>\n<footer>profpull ");
     html_text(out, sv_from(x->options->served->version));
     buf_puts(out, "</footer>\n<script type=\"module\" src=\"assets/theme.js\"></script>"

@@ -150,3 +150,21 @@ TEST(values_that_repeat)
     assert_true(request_header_lists(&r, "Accept", "D"));
     assert_false(request_header_lists(&r, "Accept", "b"));
 }
+
+TEST(a_partial_response_says_so_in_a_header)
+{
+    struct partial partial = {.parts = 0};
+    struct exchange x = {.partial = NULL};
+    buf_init(&x.headers, 4096);
+    exchange_mark_partial(&x);
+    assert_int_equal(x.headers.len, 0);
+    x.partial = &partial;
+    exchange_mark_partial(&x);
+    assert_int_equal(x.headers.len, 0);
+    partial_note(&partial, "s3://b/x.db: %s", "gone\r\nSet-Cookie: x");
+    partial_note(&partial, "another one");
+    exchange_mark_partial(&x);
+    CHECK_STR(x.headers.data, "X-Profpull-Partial: 2; s3://b/x.db: gone  Set-Cookie: x\r\n",
+              "header");
+    buf_done(&x.headers);
+}
