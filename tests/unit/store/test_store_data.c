@@ -3,7 +3,7 @@
 #include "tests/unit/lib/store_rig.h"
 
 #include <fcntl.h>
-#include <sqlite3.h>
+#include <pthread.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -504,4 +504,44 @@ TEST(test_a_record_belongs_to_its_place)
     header[9]++;
     assert_false(data_read_header(header, &salt));
     buf_done(&facts);
+}
+
+/* ---- threads --------------------------------------------------------------------------------- */
+
+#define THREADS_PROFILES 300
+
+static void *query_all(void *arg)
+{
+    struct store_rig *r = arg;
+    size_t before = 0;
+    while (before < THREADS_PROFILES) {
+        size_t n = count_bodies(r);
+        assert_true(n >= before);
+        before = n;
+    }
+    return NULL;
+}
+
+/* Each query sees all profiles that were stored before it began, while others are put and the
+ * background copies logs. */
+TEST(test_queries_beside_puts)
+{
+    SCOPED(store_rig) r;
+    pthread_t threads[2];
+    store_rig_init(&r);
+    for (size_t i = 0; i < 2; i++) {
+        assert_int_equal(pthread_create(&threads[i], NULL, query_all, &r), 0);
+    }
+    for (int64_t i = 0; i < THREADS_PROFILES; i++) {
+        put_some(&r, i, 1);
+        if (i % 100 == 50) {
+            store_maintain(r.store, RIG_T0);
+            size_t n = count_bodies(&r);
+            assert_int_equal(n, i + 1);
+        }
+    }
+    for (size_t i = 0; i < 2; i++) {
+        pthread_join(threads[i], NULL);
+    }
+    assert_int_equal(count_bodies(&r), THREADS_PROFILES);
 }
