@@ -200,7 +200,9 @@ TEST(test_a_changed_byte_of_the_data_file)
     static const char *const states[] = {"true", "rm *-wal", "rm *.db *-wal *-shm"};
     SCOPED(store_rig) running;
     store_rig_init(&running);
-    put_some(&running, 0, 6);
+    put_some(&running, 0, 3);
+    store_maintain(running.store, RIG_T0);
+    put_some(&running, 3, 3);
     assert_int_equal(count_bodies(&running), 6);
     put_some(&running, 6, 6);
     for (size_t i = 0; i < sizeof(states) / sizeof(states[0]); i++) {
