@@ -1,6 +1,6 @@
 /* Answers DeepFlow's query of profiles from the store: POST /v1/profile/ProfileTracing.
  *
- * Question and answer are JSON. The answer has columns, as that of DeepFlow's servers since June
+ * Request and response are JSON. The response has columns, as that of DeepFlow's servers since June
  * 2024; with ?format=list it is a list of nodes, as that of earlier servers. Handlers run on the
  * threads for queries.
  */

@@ -1,6 +1,6 @@
 /* `grpc.health.v1.Health/Check`: the health check of gRPC, which Kubernetes' gRPC probes, load
- * balancers and clients ask. Open to all, as /-/ready is. The streaming method Watch is not there:
- * clients then take the server for healthy, as the protocol says.
+ * balancers and clients ask. Open to all, as /-/ready is. The streaming method Watch is not
+ * implemented: clients then assume that the server is healthy, as the protocol says.
  */
 #ifndef PROFPULL_API_HEALTH_H
 #define PROFPULL_API_HEALTH_H

@@ -15,8 +15,8 @@ struct kept_file {
     char *temporary;
 };
 
-/* directory NULL: nothing is kept, and reading gives nothing. Returns false if out of memory; call
- * kept_file_done() even then. */
+/* Prepares the file `name` of a directory; reads nothing. directory NULL: nothing is kept, and
+ * reading gives nothing. Returns false if out of memory; call kept_file_done() even then. */
 bool kept_file_init(struct kept_file *f, const char *directory, const char *name);
 void kept_file_done(struct kept_file *f);
 /* Appends the content; nothing if there is no file. Blocks on the disk. False with err: ERR_LIMIT

@@ -1,5 +1,5 @@
 /* profefe's API over the store, as the collector of today serves it: lists, merges, profiles by id,
- * services and the version. Collectors of 2019 answered a bare list, which none of the clients
+ * services and the version. Collectors of 2019 returned a bare list, which none of the clients
  * reads.
  *
  *     GET /api/0/profiles?service=cart&type=cpu&from=2026-11-22T00:00:00&to=...[&labels=][&limit=]

@@ -18,8 +18,9 @@
 struct record;
 struct recording_rules;
 
-/* directory: where the file is; NULL: the rules are kept in memory only. record counts by the rules
- * and lives longer. Returns NULL with err. */
+/* Starts the service, and the thread that reads the file. directory: where the file is; NULL: the
+ * rules are kept in memory only. record counts by the rules and lives longer. Returns NULL with
+ * err. */
 struct recording_rules *recording_rules_new(const char *directory, struct record *record,
                                             struct log *log, struct err *err);
 /* Waits until the file has been read. Accepts NULL, returns NULL. */

@@ -1,4 +1,4 @@
-/* Writes errors that the server itself answers in the format of an API: for the member `errors` of
+/* Writes errors that the server itself reports, in the format of an API: for the member `errors` of
  * a route.
  */
 #ifndef PROFPULL_API_ROUTE_ERRORS_H

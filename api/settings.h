@@ -20,8 +20,8 @@
 
 struct settings;
 
-/* directory: where the file is; NULL: settings are kept in memory only. Returns NULL if out of
- * memory. */
+/* Makes an object without settings; reads nothing yet. directory: where the file is; NULL: settings
+ * are kept in memory only. Returns NULL if out of memory. */
 struct settings *settings_new(const char *directory, struct log *log);
 struct settings *settings_free(struct settings *s); /* accepts NULL, returns NULL */
 

@@ -1,4 +1,5 @@
-/* The answers of object stores: listings, errors and uploads in XML. Pure functions; any thread.
+/* Reads the responses of object stores: listings, errors and uploads in XML. Pure functions; any
+ * thread.
  */
 #ifndef PROFPULL_BUCKET_ANSWERS_H
 #define PROFPULL_BUCKET_ANSWERS_H
@@ -32,10 +33,10 @@ struct bucket_meaning {
     enum bucket_result result;
     const char *advice; /* the remedy; NULL: it passes by itself, or the message says all */
 };
-/* Returns true for the codes of keys that are over or unknown: others may be accepted. */
+/* Returns true for the codes of expired or unknown keys: a request with other keys may succeed. */
 bool bucket_code_is_about_keys(const char *code);
-/* Returns the meaning of a refusal by its code and, if that is unknown, by its status. `google`:
- * the server has its own advice for credentials. */
+/* Returns the meaning of a refusal by its code and, if that is unknown, by its status. google: the
+ * advice is for credentials of Google. */
 struct bucket_meaning bucket_meaning_of(const char *code, long status, bool google);
 
 /* ---- listings -------------------------------------------------------------------------------- */

@@ -37,8 +37,8 @@
 #define BUCKET_PART_MIN ((uint64_t)5 * 1024 * 1024)
 #define BUCKET_PARTS_MAX 10000
 
-/* The result of a call. Every other than BUCKET_OK comes with an error that names the object's URL
- * (without secrets), what the server answered, and the remedy. */
+/* The result of a call. Every result other than BUCKET_OK comes with an error that names the
+ * object's URL (without secrets), what the server answered, and the remedy. */
 enum bucket_result {
     BUCKET_OK,
     BUCKET_NOT_FOUND,   /* no such object, or no such upload */
@@ -47,11 +47,11 @@ enum bucket_result {
     BUCKET_CREDENTIALS, /* no credentials: their source cannot be reached or refuses */
     BUCKET_CHANGED,     /* the object no longer has the ETag that was asked for (412) */
     BUCKET_SLOW_DOWN,   /* 429, 503, 500 and 502: too many requests, or an overloaded server */
-    BUCKET_TIMEOUT,     /* no answer in time, or the deadline of the call has passed */
+    BUCKET_TIMEOUT,     /* no response in time, or the deadline of the call has passed */
     BUCKET_FULL,        /* the quota is reached, or the server's disks are full */
     BUCKET_CLOCK,       /* the clocks of this machine and the server differ too much */
-    BUCKET_NETWORK,     /* not reachable, TLS, or the connection broke within the answer */
-    BUCKET_BAD_ANSWER,  /* an answer that is not one of an object store; 200 to a range */
+    BUCKET_NETWORK,     /* not reachable, TLS, or the connection broke within the response */
+    BUCKET_BAD_ANSWER,  /* a response that no object store sends; or 200 to a range */
     BUCKET_REFUSED,     /* any other refusal */
     BUCKET_LIMIT,       /* a limit of the options, or of object stores */
     BUCKET_FILE,        /* the local file cannot be read, or has become shorter */
@@ -70,7 +70,7 @@ bool bucket_result_passes(enum bucket_result r);
 struct bucket;
 
 struct bucket_options {
-    const struct bucket_settings *settings; /* copied by reference: must outlive the bucket */
+    const struct bucket_settings *settings; /* referenced: must outlive the bucket */
     const char *name;        /* label "bucket" of the metrics; copied. NULL: the URL's bucket */
     struct log *log;         /* may be NULL */
     struct metrics *metrics; /* may be NULL */
@@ -89,7 +89,8 @@ struct bucket_options {
 
 /* Makes the client and starts its thread; sends nothing. NULL and err on failure. */
 struct bucket *bucket_new(const struct bucket_options *o, struct err *err);
-/* Ends all calls of other threads with BUCKET_STOPPED; all later ones end so too. Any thread. */
+/* Ends all calls of other threads with BUCKET_STOPPED; later calls end in the same way. Any thread.
+ */
 void bucket_stop(struct bucket *b);
 /* Stops the bucket, and frees it. No call may be in progress. Accepts NULL, returns NULL. */
 struct bucket *bucket_free(struct bucket *b);
@@ -148,8 +149,9 @@ enum bucket_result bucket_put(struct bucket *b, const char *key, const void *dat
                               int64_t deadline_ms, struct err *err);
 /* Stores len bytes of a file from an offset on as an object: by one request up to part_bytes, else
  * as a multipart upload, whose parts are read one after the other (part_bytes of memory). A failed
- * upload is aborted, by an own request within 10 s even if the deadline has passed; if that fails
- * too, its parts stay in the bucket until bucket_abort_uploads(). The file must not change. */
+ * upload is aborted, by a request of its own within 10 s, even if the deadline has passed; if that
+ * fails too, its parts stay in the bucket until bucket_abort_uploads(). The file must not change.
+ */
 enum bucket_result bucket_put_file(struct bucket *b, const char *key, int fd, uint64_t offset,
                                    uint64_t len, int64_t deadline_ms, struct err *err);
 

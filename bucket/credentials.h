@@ -1,14 +1,14 @@
 /* The credentials of one bucket: where they come from, and their renewal.
  *
- * The source is one that is named, or with CREDENTIALS_AUTO the first one that this process has, in
- * the order of AWS's SDKs: keys in the environment, web identity, container, instance; for Google a
- * service account's key, then the metadata server. Only these two settings make a request to a
- * metadata address.
+ * The source is the one that the settings name, or with CREDENTIALS_AUTO the first one that this
+ * process has, in the order of AWS's SDKs: keys in the environment, web identity, container,
+ * instance; for Google a service account's key, then the metadata server. A metadata address gets a
+ * request only if the settings name that source or are CREDENTIALS_AUTO.
  *
  * Temporary credentials are fetched when a request first needs them and renewed before they expire,
- * by one fetch at a time; while they are valid, requests go on with them, even if a renewal fails.
- * Files with tokens are read again for each fetch, because clusters rotate them. After a failure
- * there is a pause, which doubles up to a minute, in which requests fail at once with its reason.
+ * by one fetch at a time; while they are valid, requests use them, even if a renewal fails. Files
+ * with tokens are read again for each fetch, because clusters rotate them. After a failure there is
+ * a pause, which doubles up to a minute, in which requests fail at once with its reason.
  *
  * All calls are made on the loop's thread, or while the loop does not run. No secret appears in an
  * error or a log.
@@ -46,9 +46,9 @@ struct credentials_options {
     const struct credentials_world *world; /* NULL: the process. Copied */
 };
 
-/* Sends nothing. Returns NULL and err if out of memory. */
+/* Makes the credentials; sends nothing. Returns NULL and err if out of memory. */
 struct credentials *credentials_new(const struct credentials_options *o, struct err *err);
-/* Nothing may wait. Accepts NULL, returns NULL. */
+/* Frees the credentials. No request may wait for them. Accepts NULL, returns NULL. */
 struct credentials *credentials_free(struct credentials *c);
 
 /* One version of the credentials; counted references. `http` are the settings of the bucket with

@@ -30,7 +30,7 @@
 /* The longest URL of a request: the server, a key, and a query with a prefix, a token and a key,
  * all percent-encoded. */
 #define BUCKET_REQUEST_URL_MAX ((size_t)24 * 1024)
-/* The most bytes of an answer in XML. A page of 1,000 keys of 1,024 bytes, each percent-encoded,
+/* The most bytes of a response in XML. A page of 1,000 keys of 1,024 bytes, each percent-encoded,
  * takes 4 MiB. */
 #define BUCKET_ANSWER_MAX ((size_t)8 * 1024 * 1024)
 /* The most bytes that are read of an error. */
@@ -57,7 +57,7 @@ enum bucket_operation {
     BUCKET_OPERATIONS,
 };
 
-/* The answer to one request. */
+/* The response to one request. */
 struct bucket_reply {
     enum bucket_result result;
     struct err err; /* valid unless result is BUCKET_OK */
@@ -68,14 +68,14 @@ struct bucket_reply {
     char code[BUCKET_CODE_SIZE]; /* of the refusal; "" if none */
     char etag[BUCKET_ETAG_SIZE];
     uint64_t length; /* Content-Length; UINT64_MAX if none */
-    bool ranged;     /* Content-Range was there, with the next three */
+    bool ranged;     /* the response has Content-Range, which sets the next three */
     uint64_t first;
     uint64_t last;
     uint64_t total;
     int64_t modified_ns;
     int64_t retry_after_ms;      /* -1: none */
     char mark[BUCKET_MARK_SIZE]; /* metadata of this client's uploads; "" if none */
-    struct buf body;             /* the answer, if it does not go to `into`, or the error */
+    struct buf body;             /* the body, if it does not go to `into`, or the error */
     size_t got;                  /* bytes in `into` */
 };
 
@@ -89,7 +89,7 @@ struct bucket_call {
     size_t n_headers;
     const void *data; /* the body */
     size_t len;
-    void *into; /* the body of the answer; NULL: reply.body */
+    void *into; /* gets the body of the response; NULL: reply.body does */
     size_t into_len;
     int64_t deadline_ms;
     char digest[65]; /* SHA-256 of the body in hexadecimal digits; set by bucket_call_run() */
@@ -106,7 +106,7 @@ struct bucket_call {
     struct loop_timer *timer; /* ends a wait for credentials */
     struct credentials_keys *keys;
     struct http_transfer *transfer;
-    bool overflow; /* the answer is longer than `into` */
+    bool overflow; /* the response is longer than `into` */
     bool ignored;  /* the server ignores ranges */
     bool done;     /* under the lock of the bucket */
     pthread_cond_t finished;

@@ -1,8 +1,8 @@
-/* The sources of credentials: their requests and answers, step by step. No IO but reading of files;
- * one owner.
+/* The sources of credentials: their requests and responses, step by step. No IO but reading of
+ * files; one owner.
  *
- * A fetch makes the request of each step and takes its answer, until all steps are done. Its result
- * is an access key or a bearer token.
+ * A fetch makes the request of each step and takes its response, until all steps are done. Its
+ * result is an access key or a bearer token.
  */
 #ifndef PROFPULL_BUCKET_SOURCES_H
 #define PROFPULL_BUCKET_SOURCES_H
@@ -18,7 +18,7 @@
 #include "bucket/settings.h"
 #include "http/http.h"
 
-/* The longest answer, and the longest secret or file with one, in bytes. */
+/* The longest response, and the longest secret or file with one, in bytes. */
 #define SOURCE_ANSWER_MAX ((size_t)64 * 1024)
 #define SOURCE_TEXT_MAX ((size_t)32 * 1024)
 #define SOURCE_HEADERS_MAX 3
@@ -33,8 +33,8 @@ struct credentials_fetch {
     size_t n_headers;
     struct buf body;
     bool on_link;      /* a service of this machine: without proxy and the bucket's TLS settings */
-    bool flavored;     /* the answer must have "Metadata-Flavor: Google" */
-    bool plain;        /* the answer is a text, and a refusal has no reason to show */
+    bool flavored;     /* the response must have "Metadata-Flavor: Google" */
+    bool plain;        /* the response is a text, and a refusal has no reason to show */
     struct buf secret; /* of a header */
     struct buf role;   /* of the instance */
     /* The result. */
@@ -57,7 +57,7 @@ struct credentials_method {
     bool (*exists)(const struct credentials_fetch *f);
     /* Makes the request of a step, counted from 0. */
     bool (*request)(struct credentials_fetch *f, unsigned step, struct err *err);
-    /* Takes the body of its answer 200. */
+    /* Takes the body of its response, whose status is 200. */
     bool (*answer)(struct credentials_fetch *f, unsigned step, struct sv body, struct err *err);
     const char *advice; /* for a source that cannot be reached */
 };
@@ -65,7 +65,7 @@ struct credentials_method {
 /* Returns the name of a source, as in the configuration: "configured", "auto", "environment",
  * "web_identity", "container", "instance", "service_account", "metadata". */
 const char *credentials_source_name(enum credentials_source s);
-/* Returns the source with a name among those that a scheme has; CREDENTIALS_SOURCES if none. */
+/* Returns true if buckets with this scheme may use the source; google: gs://, otherwise s3://. */
 bool credentials_source_fits(enum credentials_source s, bool google);
 /* Returns the method of the settings, or NULL with err if CREDENTIALS_AUTO finds none. */
 const struct credentials_method *credentials_method_of(const struct credentials_fetch *f,

@@ -68,7 +68,7 @@ struct discovery_counters {
     struct metric *relists;  /* reason */
 };
 
-/* metrics may be NULL. */
+/* Registers the metrics. metrics may be NULL. */
 void discovery_counters_init(struct discovery_counters *c, struct metrics *metrics);
 
 #endif

@@ -1,9 +1,9 @@
 /* Discovery: watches the sources of the configuration and reports the label sets of their targets.
  *
  * Runs on a loop of its own (the discovery thread); knows no rules and no profiles. It hands target
- * groups to a callback on that thread: first the complete state of a source, then changes as they
- * come. Kubernetes objects are cut out of the stream and parsed one at a time; of a pod only its
- * name and a hash of its label sets are kept, so that an update without effect is not reported.
+ * groups to a callback on that thread: first the complete state of a source, then each change when
+ * it happens. Kubernetes objects are cut out of the stream and parsed one at a time; of a pod only
+ * its name and a hash of its label sets are kept, so that an update without effect is not reported.
  *
  * Sources are called "pod/<namespace>/<name>" (svc, node, ...), "static/<n>", "file/<n>/<path>" and
  * "http/<n>"; in a job with several kubernetes sources, which may find the same pod,

@@ -32,7 +32,8 @@ struct source_status {
 
 struct sources;
 
-/* metrics, which outlives it, gets profpull_discovery_up; may be NULL. NULL if out of memory. */
+/* Makes an empty set of sources, and registers profpull_discovery_up in metrics, which outlives it
+ * and may be NULL. NULL if out of memory. */
 struct sources *sources_new(struct metrics *metrics);
 struct sources *sources_free(struct sources *s); /* accepts NULL, returns NULL */
 

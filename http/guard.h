@@ -4,8 +4,8 @@
  * for example, HTTP/2 frames without content. No timer of the loop runs during a call, so a thread
  * of the guard watches it. If the loop's thread has used GUARD_CPU_MS of CPU time within the call
  * (waiting for a CPU does not count), the connection that has received most in this time is shut
- * down. The bytes of it that the kernel holds are discarded, and libcurl sees its end. Another
- * connection is cut in the same call only if it goes on receiving.
+ * down. The bytes that the kernel holds for this connection are discarded, and libcurl sees the end
+ * of the connection. Another connection is cut in the same call only if it goes on receiving.
  *
  * guard_enter(), guard_leave() and guard_forget() belong to the loop's thread.
  */

@@ -163,8 +163,8 @@ struct http_response {
     int64_t sent_ns;          /* when it was sent on a ready connection; 0 if never */
     int64_t end_ns;
     bool connection_reused;
-    bool stream_ended; /* HTTP/2: the server has ended this request before its answer was whole, and
-                          kept the connection */
+    bool stream_ended; /* HTTP/2: the server has ended this request before its response was whole,
+                          and kept the connection */
     /* The response began before the request was sent (stray.h). On a new connection, a status of at
      * least 300 is still a refusal: the server did not want the body. A status below 300 says
      * nothing about a request that the server has not read. Over HTTP/1 such a response is an error
@@ -175,7 +175,7 @@ struct http_response {
 
 struct http_transfer;
 
-/* The answer of on_room() to a body that can never be received. */
+/* The result of on_room() for a body that can never be received. */
 #define HTTP_ROOM_NEVER SIZE_MAX
 
 struct http_request {
@@ -207,8 +207,8 @@ struct http_request {
      * gets the proxy's address. May be NULL. */
     const char *(*refuses_address)(const char *ip);
     /* Asks how many bytes of memory the body of a response with a status below 300 may take: when
-     * its head has been received, and again when the body has outgrown the answer. len: bytes that
-     * the body must be allowed now; announced: its Content-Length, or UINT64_MAX. If the answer is
+     * its head has been received, and again when the body has outgrown the result. len: bytes that
+     * the body must be allowed now; announced: its Content-Length, or UINT64_MAX. If the result is
      * below len, reading stops until http_grant(); HTTP_ROOM_NEVER ends the transfer with
      * HTTP_ERR_NO_ROOM. Must not start, cancel or grant any transfer. NULL: the client's
      * bodies_max_bytes alone decides. */

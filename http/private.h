@@ -42,7 +42,7 @@
 #define HTTP_HEADER_LINES_MAX 100
 /* A Content-Type is cut to this size, with its NUL. */
 #define HTTP_CONTENT_TYPE_MAX 128
-/* libcurl sends a request again on a fresh connection if a kept one breaks before an answer. If a
+/* libcurl sends a request again on a fresh connection if a kept one breaks before a response. If a
  * connection breaks later than this after sending, the server had received the request and did not
  * answer in time, so the request is not sent again. */
 #define HTTP_REPEAT_MAX_MS 1000

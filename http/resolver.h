@@ -6,7 +6,7 @@
  * address. If that lookup fails for another reason than that the name does not exist, the old
  * addresses are used for up to RESOLVER_STALE_MS. A failed lookup is not repeated for
  * RESOLVER_FAILED_MS. A transfer that could not connect calls resolver_suspect(), and the next
- * transfer then waits for a fresh answer.
+ * transfer then waits for a fresh lookup.
  *
  * Every transfer has a deadline of its own while it waits. All calls are made on the loop's thread.
  */

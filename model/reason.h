@@ -20,7 +20,7 @@
 
 enum reason {
     REASON_NONE, /* the scrape did not fail */
-    /* No usable answer came. */
+    /* No usable response arrived. */
     REASON_RESOLVE,
     REASON_CONNECT,
     REASON_TLS,
@@ -36,7 +36,7 @@ enum reason {
     REASON_CONFIG,
     REASON_MEMORY,
     REASON_BUSY, /* too many bodies wait for a worker */
-    /* The answer is an error. The first two are recognised by the text of its body. */
+    /* The response is an error. The first two are recognised by the text of its body. */
     REASON_CPU_IN_USE,
     REASON_DURATION_TOO_LONG,
     REASON_HTTP_401,

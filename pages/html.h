@@ -28,7 +28,7 @@ void html_advice(struct buf *out, struct sv advice);
 /* Appends a time in UTC in a form for people; "never" for 0. */
 void html_time(struct buf *out, int64_t wall_ns);
 
-/* Adds the headers that restrict what a browser may do with an answer. */
+/* Adds the headers that restrict what a browser may do with a response. */
 void html_security(struct exchange *x);
 /* Begins a page: status 200, the head, and the links to the other pages. active is the path of this
  * page. */

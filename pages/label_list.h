@@ -1,6 +1,6 @@
-/* The labels of the chosen service and type as links. A link narrows the selection to a value
- * (`name="value"`), that of a chosen value excludes it (`name!="value"`), and that of an excluded
- * one removes it from the selection. One thread. */
+/* The labels of the chosen service and type as links. The link of a value narrows the selection to
+ * this value (`name="value"`), the link of a chosen value excludes it (`name!="value"`), and the
+ * link of an excluded one removes it from the selection. One thread. */
 #ifndef PROFPULL_PAGES_LABEL_LIST_H
 #define PROFPULL_PAGES_LABEL_LIST_H
 

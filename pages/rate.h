@@ -1,4 +1,4 @@
-/* Units of what profiles say over time, and numbers in them. Pure; any thread. */
+/* Units of the values of profiles over time, and how values are shown in them. Pure; any thread. */
 #ifndef PROFPULL_PAGES_RATE_H
 #define PROFPULL_PAGES_RATE_H
 

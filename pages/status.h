@@ -5,8 +5,9 @@
  *  "failures":[{"count":2,"scrape":{}}],"moreFailures":0,"slowest":[{}],"sources":[{}],
  *  "destinations":[{}],"sharding":null}
  *
- * Scrapes are those of /api/v1/targets: of failures of a job with the same reason, the first one;
- * the slowest ten, sampling not counted.
+ * A scrape has the form that it has in /api/v1/targets. `failures` has a row for all failures of a
+ * job with the same reason, with the first of them; `slowest` has the ten slowest scrapes, sampling
+ * not counted.
  */
 #ifndef PROFPULL_PAGES_STATUS_H
 #define PROFPULL_PAGES_STATUS_H

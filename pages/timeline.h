@@ -26,7 +26,7 @@ struct timeline {
 
 /* Computes the timeline of both sides of a view, in memory of the view's arena. */
 bool timeline_make(const struct view *v, struct timeline *ret, struct err *err);
-/* Appends it as HTML. */
+/* Appends the timeline as HTML. */
 void timeline_put(const struct timeline *t, struct buf *out);
 /* Appends the list of changes of version; nothing if there is none. */
 void timeline_put_versions(const struct timeline *t, struct buf *out);

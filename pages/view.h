@@ -2,7 +2,7 @@
  * side, or of two for a difference:
  *
  *     service, type, labels, from, until                        the profiles that are shown
- *     compare=1, base_service, base_labels, base_from, base_until   those they are compared with
+ *     compare=1, base_service, base_labels, base_from, base_until   the profiles to compare with
  *     max_nodes                                                 the size of the flame graph
  *     repair=false                                              cut stacks stay as they are
  *

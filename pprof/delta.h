@@ -70,7 +70,8 @@ struct delta_output {
 enum delta_result delta_make(const struct delta_input *in, struct delta_output *ret,
                              struct err *err);
 void delta_output_done(struct delta_output *o);
-/* "delta", "first", "rebased", "passed", or the reason of a failed scrape: "bad_pprof", ... */
+/* Returns "delta", "first", "rebased", "passed", or the reason of a failed scrape: "bad_pprof",
+ * ... */
 const char *delta_result_name(enum delta_result r);
 
 #endif

@@ -30,7 +30,7 @@ enum sample_label_change {
     SAMPLE_LABEL_SURPLUS,   /* dropped: too many names */
     SAMPLE_LABEL_CHANGES,   /* count */
 };
-/* "dropped", "renamed", ... */
+/* Returns "dropped", "renamed", ... Static storage. */
 const char *sample_label_change_name(enum sample_label_change change);
 
 struct sample_label_rules {

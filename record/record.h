@@ -69,8 +69,8 @@ bool record_set_rules(struct record *r, const struct record_rule *rules, size_t 
 
 /* A profile on its way to the destinations, with the rules that it matches. */
 struct record_item;
-/* Returns NULL if no rule matches, or the profile is a recording of Java. Takes no reference of the
- * caller. */
+/* Finds the rules that match a profile, to which the item takes a reference of its own. Returns
+ * NULL if no rule matches, or if the profile is a recording of Java. */
 struct record_item *record_begin(struct record *r, struct profile *p);
 /* Hands the profile to the record thread if a destination has taken it. Frees the item; accepts
  * NULL. */

@@ -27,9 +27,8 @@ struct conversions {
 void conversions_init(struct conversions *c, struct metrics *metrics);
 
 /* Starts the conversion of a body. names: may be NULL. If that succeeds, the body and the names
- * belong to the conversion. done(arg,
- * o) gets a struct conversion. time_ns and duration_ns are those of struct legacy_input. Returns
- * NULL with a reason as offload_new() does. */
+ * belong to the conversion. done(arg, o) gets a struct conversion. time_ns and duration_ns are
+ * those of struct legacy_input. Returns NULL with a reason as offload_new() does. */
 struct offload *conversions_start(struct engine *e, struct names_of *names, char *body, size_t size,
                                   int64_t time_ns, int64_t duration_ns,
                                   void (*done)(void *arg, struct offload *o), void *arg,

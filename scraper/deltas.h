@@ -31,7 +31,7 @@ struct delta_work {
     uint64_t seed;
     enum gzip_level level;
     enum delta_result result;
-    char *named; /* a body that passes as it is, with names; or NULL */
+    char *named; /* the body with names, if no delta is made of it; or NULL */
     size_t named_size;
     struct delta_output out; /* done() takes the members that it wants, and clears them */
 };

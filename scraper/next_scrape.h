@@ -4,7 +4,7 @@
  * A continuous scrape starts again at once. A scrape that found another client profiling its
  * process is retried once within the same interval, if there is time, and after that at another
  * random offset; it keeps the offset at which it succeeds. A scrape whose path was not found
- * several times in a row is absent: it is tried rarely until the answer changes.
+ * several times in a row is absent: it is tried rarely until the response changes.
  *
  * Pure logic; randomness is injected.
  */

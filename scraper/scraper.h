@@ -36,9 +36,9 @@ struct scraper;
 struct scraper_names {
     /* Returns true if a body of this scrape may need names. On the loop's thread. */
     bool (*wants)(void *arg, const struct target *target, size_t entry, struct sv body);
-    /* Appends a plain profile with names to out; returns false if nothing is to be changed. It
-     * takes working memory of the scratch. *ret_awaits: 0, or a number of
-     * the process if names are missing that may still be found. On a worker. */
+    /* Appends a plain profile with names to out; returns false if nothing is to be changed. Working
+     * memory comes from the scratch. *ret_awaits: the number of the process if names are missing
+     * that may still be found, otherwise 0. On a worker. */
     bool (*rewrite)(void *arg, struct target *target, size_t entry, struct scratch *scratch,
                     struct sv plain, struct buf *out, uint64_t *ret_awaits);
     void *arg;

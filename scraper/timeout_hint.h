@@ -2,8 +2,8 @@
  *
  * If the write timeout of a server is shorter than the profile, the server either refuses the
  * request (older versions of Go: 400 with "profile duration exceeds server's WriteTimeout") or cuts
- * the connection. Go servers cut it when the profile is done, because it is too late to answer
- * then; proxies always cut it after the same time. Pure logic.
+ * the connection. Go servers cut it when the profile is done, because their write timeout has
+ * passed by then; proxies always cut it after the same time. Pure logic.
  */
 #ifndef PROFPULL_SCRAPER_TIMEOUT_HINT_H
 #define PROFPULL_SCRAPER_TIMEOUT_HINT_H
@@ -20,7 +20,7 @@
 
 struct timeout_hint_input {
     enum reason reason;  /* the reason that is known so far */
-    long status;         /* 0: no answer */
+    long status;         /* 0: no response */
     const char *type;    /* key of the profile type */
     uint32_t seconds;    /* for how long the type samples; 0: it does not sample */
     int64_t lasted_ms;   /* from the request to the end */

@@ -7,7 +7,7 @@
  * if the request was not read completely.
  *
  * HTTP/2 begins with the preface of the client, or with ALPN in TLS (http2.h). Then each stream is
- * a connection of its own to the functions for requests and answers below, and the time limits
+ * a connection of its own to the functions for requests and responses below, and the time limits
  * apply to each stream.
  */
 #ifndef PROFPULL_SERVER_CONNECTION_H
@@ -27,7 +27,7 @@ struct event_base;
 struct connection;
 struct place;
 
-/* Why a connection ended. */
+/* The reason why a connection ended. */
 enum connection_end {
     CONNECTION_DONE,         /* the response is sent, or the client has closed the connection */
     CONNECTION_TLS,          /* the TLS handshake failed */
@@ -60,7 +60,7 @@ struct connection_bodies {
     uint64_t max;
 };
 
-/* How a stream of HTTP/2 ended. */
+/* The way in which a stream of HTTP/2 ended. */
 enum connection_stream_end {
     STREAM_DONE,        /* the response is sent */
     STREAM_RESET,       /* the client gave it up */

@@ -1,7 +1,7 @@
-/* One request to an API and its answer: what the handlers in api/ work with.
+/* One request to an API and its response. Handlers in api/ read the one and fill in the other.
  *
- * A handler of a worker route (server/routes.h) is called on a thread of the pool for queries, with
- * the whole body read and decoded; it fills in the answer, which is sent when it returns. It may
+ * A handler of a worker route (server/routes.h) is called on a thread of the pool for queries,
+ * after the whole body was read; it fills in the response, which is sent when it returns. It may
  * block, within its deadline.
  */
 #ifndef PROFPULL_SERVER_EXCHANGE_H

@@ -40,10 +40,10 @@ struct exchange_pool *exchange_pool_new(const struct exchange_pool_options *o, s
 void exchange_pool_stop(struct exchange_pool *p);
 /* Frees the pool, after the loop has been freed. Accepts NULL, returns NULL. */
 struct exchange_pool *exchange_pool_free(struct exchange_pool *p);
-/* Holds the connection, whose body is complete, and has the route's handler answer it with the
- * current setup of the server; a quick one at once. Returns false and changes nothing if the queue
- * is full, if memory is short, or if the client has half of the places while it has neighbours:
- * then a place is left for these. */
+/* Holds the connection, whose body is complete, and queues its request for the route's handler,
+ * which gets the current setup of the server. A quick handler (route->is_quick) runs at once.
+ * Returns false and changes nothing if the queue is full, if memory is short, or if the client has
+ * half of the queue's places already while other addresses are connected: the rest is for these. */
 bool exchange_pool_submit(struct exchange_pool *p, struct connection *c, const struct route *route,
                           const struct request *r, struct server_setup *setup,
                           const struct exchange_client *client);

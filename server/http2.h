@@ -7,12 +7,12 @@
  *
  * A client cannot make the server work for nothing, nor hold its memory:
  * - the streams of a connection and of the server have limits; a stream whose client has given it
- * up counts until its handler has ended;
+ *   up counts until its handler has ended;
  * - the head of a request has the limit of HTTP/1, and the time limits of HTTP/1 apply to each
  *   stream: head, body, response;
  * - frames that ask for nothing, and streams that are given up, take from a budget
  *   (http2_budget.h);
- * - libnghttp2 limits CONTINUATION frames, the answers to PING and SETTINGS that wait to be sent,
+ * - libnghttp2 limits CONTINUATION frames, the replies to PING and SETTINGS that wait to be sent,
  *   and the size of its tables.
  */
 #ifndef PROFPULL_SERVER_HTTP2_H

@@ -13,13 +13,13 @@
 
 /* The most that a connection can have; it begins with this much. */
 #define HTTP2_BUDGET_MAX 2000
-/* Comes back each second. */
+/* The amount that comes back each second. */
 #define HTTP2_BUDGET_RATE 100
 /* The cost of a frame that asks for nothing. */
 #define HTTP2_COST_FRAME 1
 /* The cost of a stream that is given up, or that breaks the rules. */
 #define HTTP2_COST_RESET 10
-/* The cost of a request whose head is malformed or too large: more than its answer gains. */
+/* The cost of a request whose head is malformed or too large: more than its response gains. */
 #define HTTP2_COST_HEAD 20
 /* Gain by a request that is answered to its end. */
 #define HTTP2_GAIN_ANSWER 10
@@ -33,7 +33,7 @@
 
 struct http2_budget {
     int64_t left;
-    int64_t at_ms; /* the time up to which time has been credited */
+    int64_t at_ms; /* the passing of time has been credited up to this time */
 };
 
 void http2_budget_init(struct http2_budget *b, int64_t now_ms);

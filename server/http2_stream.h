@@ -24,11 +24,11 @@ struct http2_link {
     unsigned n;                   /* how many */
     unsigned open;                /* streams that are not closed */
     size_t unread;                /* bytes of responses that the clients have yet to read */
-    int64_t check_ms;             /* no time limit of a stream ends before */
+    int64_t check_ms;             /* no stream has a deadline before this time */
     struct connection *owner;
     void (*on_output)(void *arg);
     void *arg;
-    bool busy; /* within a call that looks for output itself */
+    bool busy; /* a caller on the stack asks for the output itself: on_output() is not called */
 };
 
 struct http2_stream {

@@ -27,7 +27,7 @@ typedef void route_handler(struct connection *c, const struct request *r,
                            const struct server_options *options);
 typedef void route_work(struct exchange *x);
 
-/* An error that the server itself answers, such as a wrong method, missing credentials, a body that
+/* An error that the server itself reports, such as a wrong method, missing credentials, a body that
  * is too large, or too many requests. */
 struct route_error {
     const struct request *request; /* NULL if its head could not be read */

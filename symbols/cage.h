@@ -20,9 +20,9 @@ enum cage_kind {
  * set. */
 bool cage_limit(uint64_t memory, uint64_t cpu_s, struct err *err);
 
-/* Forbids all other system calls, and gaining privileges, for good. Returns false with a reason if
- * the kernel or the architecture cannot do it. Instrumented builds make calls of their own:
- * there it does nothing. */
+/* Forbids, for good, all system calls that a process of this kind does not need, and gaining
+ * privileges. Returns false with a reason if the kernel or the architecture cannot do it.
+ * Instrumented builds make calls of their own: there it does nothing. */
 bool cage_restrict(enum cage_kind kind, struct err *err);
 
 #endif

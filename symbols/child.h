@@ -1,5 +1,5 @@
-/* The child that reads files of strangers: one question after the other, until the agent closes the
- * socket or the launcher ends it. Private to symbols/.
+/* The child, which reads files of strangers. It answers one question after the other, until the
+ * agent closes the socket or the launcher ends it. Private to symbols/.
  */
 #ifndef PROFPULL_SYMBOLS_CHILD_H
 #define PROFPULL_SYMBOLS_CHILD_H

@@ -1,4 +1,4 @@
-/* Names of C++ and Rust as people write them.
+/* Turns mangled names of C++ and Rust into names as people write them.
  *
  * Runs in the child only: libiberty reads names of strangers, and may end the process when memory
  * is short. Private to symbols/.

@@ -1,8 +1,9 @@
 /* A directory that keeps files with debug information, and tables of names, by build id.
  *
- * Names of files are build ids, which are checked to be hex, so no name leads elsewhere. Files are
- * written under another name and renamed when they are complete. Beyond its limit of bytes, those
- * that were used least recently are removed. Several processes may share a directory.
+ * Names of files are build ids, which are checked to be hex, so no name leads out of the directory.
+ * Files are written under another name and renamed when they are complete. When the directory
+ * exceeds its limit of bytes, the files that were used least recently are removed. Several
+ * processes may share a directory.
  *
  * The functions block, and may be called by one thread at a time.
  */

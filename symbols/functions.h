@@ -1,6 +1,6 @@
-/* Where the functions of a compilation unit are. libdw finds a function by reading the unit from
- * its start, which takes milliseconds in large units; this index reads each unit once. Private to
- * symbols/.
+/* Finds the function at an address by an index of each compilation unit. libdw finds a function by
+ * reading the unit from its start, which takes milliseconds in large units; this index reads each
+ * unit once. Private to symbols/.
  */
 #ifndef PROFPULL_SYMBOLS_FUNCTIONS_H
 #define PROFPULL_SYMBOLS_FUNCTIONS_H

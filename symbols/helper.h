@@ -32,7 +32,7 @@ struct symbols_helper_options {
     uint64_t max_memory; /* bytes of address space of a child; 0: no limit */
     uint64_t max_file;   /* bytes of the largest file that is read; 0: no limit */
     unsigned timeout_ms; /* of a question, with the time that it waits for others; > 0 */
-    bool sandbox;        /* a child that cannot restrict its system calls does not read */
+    bool sandbox;        /* a child that cannot restrict its system calls reads no file */
 };
 
 struct symbols_helper;

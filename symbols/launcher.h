@@ -1,5 +1,6 @@
-/* The launcher: a small process that starts the child that reads files, and another one after each
- * that has ended. The agent cannot: its sandbox forbids it. Private to symbols/.
+/* The launcher: a small process that starts the child that reads files, and another child after
+ * each one that has ended. The agent cannot start processes itself, because its sandbox forbids it.
+ * Private to symbols/.
  */
 #ifndef PROFPULL_SYMBOLS_LAUNCHER_H
 #define PROFPULL_SYMBOLS_LAUNCHER_H

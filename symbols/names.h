@@ -1,11 +1,11 @@
-/* Names that are known: tables from addresses to functions and lines, one for each binary or
- * process, within one limit of bytes.
+/* Keeps the names that are known: tables from addresses to functions and lines, one for each binary
+ * or process, within one limit of bytes.
  *
  * A table remembers for each address its frames, or that they were asked for and when they may be
  * asked for again. Strings and functions of a table exist once. They never move, and live as long
- * as the table: whoever holds a reference may keep pointers to them without a lock. When all tables
- * together exceed the limit, those that were used least recently are dropped; their references stay
- * valid.
+ * as the table: the holder of a reference to the table may keep pointers to them without a lock.
+ * When all tables together exceed the limit, those that were used least recently are dropped; their
+ * references stay valid.
  *
  * Any thread may call these functions. No lock is held beyond a call.
  */

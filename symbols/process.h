@@ -1,5 +1,5 @@
-/* Recognises processes by their mappings: names that a program gives to its own addresses hold only
- * as long as it lives.
+/* Recognises processes by their mappings: the names that a program gives to its own addresses hold
+ * only as long as the process lives.
  *
  * Any thread may call these functions.
  */

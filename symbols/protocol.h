@@ -34,7 +34,7 @@ struct order {
 
 /* From the launcher to the agent; the socket of a new child comes with it. */
 struct order_done {
-    int32_t error;       /* errno of what failed; 0: nothing */
+    int32_t error;       /* errno of the failure; 0: none */
     int32_t ended;       /* 1 if a child was ended, or had ended by itself */
     int32_t wait_status; /* its status, as waitpid() gives it */
 };

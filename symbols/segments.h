@@ -23,10 +23,10 @@ struct segments {
 bool segments_read(struct segments *s, Elf *elf);
 
 /* Finds the virtual address. Address - start + offset is a place in the file, and the segment that
- * holds it gives the virtual address. In a file that only has debug information
- * (`objcopy --only-keep-debug`, as in Debian's -dbgsym packages), segments have lost their place in
- * the file; there the start of a mapping is the place in a segment that fits
- * the mapping's offset. Returns false if no segment holds the address. */
+ * holds it gives the virtual address. In a file that only has debug information (`objcopy
+ * --only-keep-debug`, as in Debian's -dbgsym packages), segments have lost their place in the file;
+ * there the start of a mapping is the place in a segment that fits the mapping's offset. Returns
+ * false if no segment holds the address. */
 bool segments_find(const struct segments *s, const struct symbol_mapping *m, uint64_t address,
                    uint64_t *ret_virtual);
 

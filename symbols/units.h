@@ -20,7 +20,7 @@ struct units {
     size_t n;
     size_t max;
     bool read;
-    Dwarf_Die found; /* the last answer */
+    Dwarf_Die found; /* the unit that was found last */
 };
 
 void units_done(struct units *u);

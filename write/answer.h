@@ -1,4 +1,4 @@
-/* Classifies the answer of an endpoint: is the profile stored, to be sent again, or lost?
+/* Classifies the response of an endpoint: is the profile stored, to be sent again, or lost?
  *
  * The status alone does not decide, because servers and the proxies in front of them use it in
  * different ways: a 422 may mean overload, a 500 a broken profile, a 429 a refusal for good, a 200
@@ -102,7 +102,7 @@ struct answer {
     char text[4 * ANSWER_TEXT_MAX + 128];
 };
 
-/* Classifies an answer. A status counts even if the transfer broke off after it: the profile may
+/* Classifies a response. A status counts even if the transfer broke off after it: the profile may
  * have been stored. */
 void answer_classify(const struct answer_input *in, struct answer *ret_answer);
 

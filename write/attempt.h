@@ -13,7 +13,7 @@
 
 struct attempt;
 
-/* A request over HTTP, and its answer. */
+/* A request over HTTP, and its response. */
 struct exchange {
     struct request request;
     struct http_transfer *transfer; /* while it is under way */
@@ -36,7 +36,7 @@ struct exchange {
 };
 
 void exchange_init(struct exchange *x);
-/* Returns true if the exchange waits for credentials or for its answer. */
+/* Returns true if the exchange waits for credentials or for its response. */
 bool exchange_is_running(const struct exchange *x);
 /* Cancels the transfer if there is one. */
 void exchange_done(struct exchange *x);

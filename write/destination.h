@@ -183,7 +183,8 @@ struct destination *destination_free(struct destination *d); /* accepts NULL, re
  * complete (writer.c). */
 void destination_pump(struct destination *d);
 
-/* Sets whether profiles wait for an answer. While they do, the loop makes no pauses. */
+/* Sets whether queued profiles only wait for one in flight to end (send_queue_is_crowded()). While
+ * they do, the loop makes no pauses. */
 void destination_hurry(struct destination *d, bool hurries);
 
 /* Stops taking profiles from the queue, ends the attempts in flight, and makes the spool write the

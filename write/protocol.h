@@ -1,5 +1,5 @@
-/* A protocol that a destination speaks: what it carries, how a profile becomes a request, what an
- * answer means, and how `profpull verify` reads a profile back.
+/* A protocol that a destination speaks: what it carries, how a profile becomes a request, what a
+ * response means, and how `profpull verify` reads a profile back.
  *
  * Each file in write/protocols/ defines one row, and write/protocols/table.h lists them; nothing
  * else names a protocol. A protocol either uses HTTP (build, build_many) or delivers profiles by
@@ -76,8 +76,8 @@ struct protocol {
     /* Returns true if a 2xx comes from a server of this protocol; NULL: everything but HTML does.
      */
     bool (*accepts)(const struct answer_input *in, const struct reply *r);
-    /* Classifies an answer of 300 and above that has a special meaning in this protocol. Returns
-     * false if it has none. NULL: no answer has one. */
+    /* Classifies a response with a status of 300 or above that has a special meaning in this
+     * protocol. Returns false if it has none. NULL: no response has one. */
     bool (*knows)(const struct answer_input *in, const struct reply *r, struct answer *a);
     /* Classifies a status of 400 and above whose meaning differs between protocols. NULL: a 4xx
      * refuses the profile, and a 5xx is a failure of the server. */

@@ -29,13 +29,13 @@ struct readback {
     /* Appends path and query to the URL, and the body of the request. If the body stays empty, the
      * request is a GET. */
     void (*ask)(const struct readback_query *q, struct buf *url, struct buf *body);
-    /* Returns true if the answer, an object, holds the profile. */
+    /* Returns true if the response, a JSON object, holds the profile. */
     bool (*holds)(const struct json_t *answer);
     /* Another request, which shows if anything of the tenant can be read at all, and the check of
-     * its answer. NULL: there is none. */
+     * its response. NULL: there is none. */
     void (*ask_empty)(struct buf *url, struct buf *body);
     bool (*is_empty)(const struct json_t *answer);
-    /* True if an answer may be the profile itself: profefe's collectors of 2019 send it.
+    /* True if a response may be the profile itself: profefe's collectors of 2019 send it.
      */
     bool may_be_profile;
     /* True if 204 and 404 mean that no profile was found (yet), and say nothing about the path. */

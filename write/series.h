@@ -13,10 +13,10 @@
  *     original names. Where names are rewritten, names that differ only in "." and "_" count as the
  *     same, because Pyroscope 1.x folds them.
  *  5. Labels over the endpoint's limits (by default 1024, 2048, and 24 of a Pyroscope's 30) are
- * cut, unless the protocol is unlimited: a name that is too long loses its label, a value its end,
- *     and of too many labels the last are dropped in this order of worth: `__name__`, `__delta__`,
- *     service_name; instance, job, namespace, pod, container; external labels; the rest; each group
- *     by name.
+ *     cut, unless the protocol is unlimited. A name that is too long loses its label, and a value
+ *     loses its end. Of too many labels the last are dropped in this order of worth: `__name__`,
+ *     `__delta__`, service_name; instance, job, namespace, pod, container; external labels; the
+ *     rest; each group by name.
  *
  * Pure; any thread.
  */
@@ -70,7 +70,7 @@ enum series_change {
     SERIES_TENANT,    /* `__tenant_id__` is no tenant that a server would take: not used */
     SERIES_CHANGES    /* count */
 };
-/* "renamed", "collision", ... */
+/* Returns "renamed", "collision", ... Static storage. */
 const char *series_change_name(enum series_change change);
 
 struct series_label {

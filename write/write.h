@@ -78,7 +78,7 @@ struct write_attempt {
     enum write_outcome outcome;
     enum write_drop reason;  /* WRITE_DROPPED */
     enum http_result result; /* HTTP_DONE for files, and if there was no request at all */
-    long status;             /* the status of the answer; 0 if there was none */
+    long status;             /* the status of the response; 0 if there was none */
     const char *text;        /* the failure, for people; "" if there was none */
     const char *advice;      /* the remedy; "" if none is known */
     bool final;              /* a retry cannot succeed before somebody changes something */

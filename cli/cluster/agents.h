@@ -39,7 +39,7 @@ size_t agents_count(const struct agents *a);
 const json_t *agents_at(const struct agents *a, size_t i);
 /* Returns the number of the pod's admin port: the one named "admin", or 4041. */
 unsigned agents_port(const json_t *pod);
-/* Fetches a page of a pod's admin server. Any status is an answer, see cluster_ask(). */
+/* Fetches a page of a pod's admin server. Any status is a success, see cluster_ask(). */
 bool agents_get(struct cluster *c, const json_t *pod, const char *path, struct sv query,
                 struct cluster_answer *ret, struct err *err);
 

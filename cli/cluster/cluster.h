@@ -1,7 +1,7 @@
 /* The cluster that a command asks: the one that kubectl would ask on this machine, or the one that
  * this pod runs in.
  *
- * A client makes one request at a time, and each call waits for its answer; it belongs to one
+ * A client makes one request at a time, and each call waits for its response; it belongs to one
  * thread. Its errors name the context and the file of the kubeconfig and say what to do, and no
  * secret is in them. The exec plugin of a kubeconfig runs when the first request needs credentials.
  */
@@ -66,10 +66,10 @@ struct cluster_ask {
     int64_t timeout_ms;    /* more than the client's timeout; 0: none */
     size_t max_body;       /* 0: CLUSTER_BODY_MAX */
 };
-/* The largest answer, in bytes: more than a list of 1,000 large pods. */
+/* The largest response, in bytes: more than a list of 1,000 large pods. */
 #define CLUSTER_BODY_MAX ((size_t)64 * 1024 * 1024)
 
-/* The answer to a request. */
+/* The response to a request. */
 struct cluster_answer {
     long status;
     char content_type[128];
@@ -78,17 +78,17 @@ struct cluster_answer {
 };
 void cluster_answer_done(struct cluster_answer *a);
 
-/* Makes a request. Returns false with an error if there is no answer (ERR_NETWORK), or if the API
+/* Makes a request. Returns false with an error if there is no response (ERR_NETWORK), or if the API
  * server itself refuses it with 401 or 403 (ERR_REFUSED, and the message names the verb and the
- * resource that are missing). Any other status is an answer; then the caller calls
+ * resource that are missing). Any other status is a success; then the caller calls
  * cluster_answer_done(). */
 bool cluster_ask(struct cluster *c, const struct cluster_ask *ask, struct cluster_answer *ret,
                  struct err *err);
-/* Makes a request that is answered with an object of JSON. A status of 404 gives NULL without an
- * error; so an error is set only by what has failed. The caller decrefs the result. */
+/* Makes a request whose response is a JSON object. Returns NULL with an error on failure, and NULL
+ * without an error for the status 404. The caller decrefs the result. */
 json_t *cluster_get(struct cluster *c, const struct cluster_ask *ask, struct err *err);
 
-/* Checks that the API server answers, and takes the credentials. */
+/* Checks that the API server answers and accepts the credentials. */
 bool cluster_check(struct cluster *c, struct err *err);
 
 #endif

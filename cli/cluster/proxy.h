@@ -17,7 +17,7 @@ struct proxy_options {
     const struct config *config;
     const char *job;                /* only the rules of this job; NULL: all jobs */
     const struct config_type *type; /* the type to fetch */
-    const char *port;               /* a number or a name instead of what the rules say; or NULL */
+    const char *port;               /* a number or a name; NULL: the port that the rules choose */
     uint64_t seconds;               /* sampling time of types that sample */
     size_t max_body;                /* bytes */
 };
@@ -26,11 +26,11 @@ struct proxy_result {
     char pod[2 * PODS_NAME_MAX + 2]; /* NAMESPACE/NAME */
     char *url;                       /* that of the pod, for people to read */
     struct cluster_answer answer;
-    bool is_status; /* the answer is an error of the API server, not one of the pod */
+    bool is_status; /* the response is an error of the API server, not one of the pod */
 };
 void proxy_result_done(struct proxy_result *r);
 
-/* Chooses a pod and a port, and fetches the profile. The answer may have any status. Prints on
+/* Chooses a pod and a port, and fetches the profile. The response may have any status. Prints on
  * stderr that it waits for a sampling type. */
 bool proxy_fetch(const struct proxy_options *options, struct proxy_result *ret, struct err *err);
 

@@ -9,7 +9,7 @@
 
 struct relay;
 
-/* Starts the server on a free port. agents must outlive it, and nobody else uses its cluster
+/* Starts the server on a free port. agents must outlive it, and nobody else may use its cluster
  * meanwhile. */
 struct relay *relay_start(struct agents *agents, const json_t *pod, struct err *err);
 /* Returns the port on 127.0.0.1. */

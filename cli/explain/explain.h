@@ -29,7 +29,8 @@ struct explain_options {
     const struct cluster_access *person;
 };
 
-/* NULL if out of memory. All that the options point to must outlive the object. */
+/* Makes an empty report. NULL if out of memory. All that the options point to must outlive the
+ * object. */
 struct explain *explain_new(const struct explain_options *options);
 struct explain *explain_free(struct explain *e); /* accepts NULL, returns NULL */
 

@@ -24,7 +24,7 @@ bool pod_name_split(const char *pod, struct sv *ret_namespace, struct sv *ret_na
 
 #define POD_LOOKUP_STATE_MAX 700
 
-/* The answer of the API server about a pod. */
+/* A pod as the API server describes it. */
 struct pod_found {
     bool exists;
     bool has_address;

@@ -5,7 +5,7 @@
 #include "cli/flame/draw.h"
 
 struct flame_options {
-    const char *title;  /* what the profile is of, such as "cart, cpu" */
+    const char *title;  /* the content of the profile, such as "cart, cpu" */
     const char *unit;   /* of the values of the tree */
     const char *search; /* NULL: none */
     size_t depth;       /* levels to print; 0: all */

@@ -1,7 +1,8 @@
 /* Reads a file of values of Grafana Alloy's Helm chart, or of a chart that contains it
- * (Pyroscope's, k8s-monitoring), and makes values of our chart of it. Pure.
+ * (Pyroscope's, k8s-monitoring), and converts it to values of our chart. Pure.
  *
- * A table says of each value what becomes of it. One thread at a time.
+ * A table has a row for each value, which says how it is converted or why it is ignored. One thread
+ * at a time.
  */
 #ifndef PROFPULL_CLI_HELM_HELM_H
 #define PROFPULL_CLI_HELM_HELM_H

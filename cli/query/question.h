@@ -46,7 +46,7 @@ struct query_args {
     /* query changes */
     const char *base_version;
     const char *new_version;
-    const char *fail_above; /* a percentage; NULL: the exit code does not say it */
+    const char *fail_above; /* a percentage; NULL: changes do not affect the exit code */
 };
 
 struct question {
@@ -59,7 +59,8 @@ struct question {
     struct terminal terminal;
 };
 
-/* Return the exit code after a message: the place has no API for a subject; it has no profile. */
+/* Print a message and return the exit code: question_missing() if the place has no API for a
+ * subject, question_nothing() if it has no profile. */
 int question_missing(const struct question *q, const char *subject);
 int question_nothing(const struct question *q, const struct query_peer *peer,
                      const struct query_ask *ask);

@@ -27,8 +27,8 @@ struct kube_access {
 };
 
 struct kube_env {
-    /* The access of a configuration that says nothing about it; NULL: the service account of the
-     * pod. */
+    /* The access of a configuration that sets neither kubeconfig_file nor api_server; NULL: the
+     * service account of the pod. */
     const struct kube_access *local;
     const char *(*get)(void *arg, const char *name); /* NULL: getenv(3) */
     void *arg;

@@ -41,8 +41,9 @@ struct exec_login *exec_login_unref(struct exec_login *login); /* accepts NULL, 
 
 enum exec_state { EXEC_READY, EXEC_RUNNING, EXEC_FAILED };
 
-/* READY: *ret_login is a reference of the caller's. RUNNING: call exec_plugin_wait(). FAILED: err
- * says why the last run failed. */
+/* Returns the current credentials, or starts the plugin if there are none. EXEC_READY: *ret_login
+ * is a reference that the caller owns. EXEC_RUNNING: the plugin runs; call exec_plugin_wait().
+ * EXEC_FAILED: err says why the last run failed. */
 enum exec_state exec_plugin_get(struct exec_plugin *p, struct exec_login **ret_login,
                                 struct err *err);
 

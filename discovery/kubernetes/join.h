@@ -49,7 +49,7 @@ struct join_options {
 struct join;
 
 struct join *join_new(const struct join_options *options); /* NULL if out of memory */
-/* Reports nothing. Accepts NULL, returns NULL. */
+/* Frees the join; reports nothing. Accepts NULL, returns NULL. */
 struct join *join_free(struct join *j);
 /* Returns the number of primaries with targets. */
 size_t join_count(const struct join *j);

@@ -42,7 +42,7 @@ struct json_stream_options {
 
 struct json_stream;
 
-/* The list of members is referenced. NULL if out of memory. */
+/* Makes a stream, which references the list of members. NULL if out of memory. */
 struct json_stream *json_stream_new(const struct json_stream_options *options);
 struct json_stream *json_stream_free(struct json_stream *s);
 /* Forgets an incomplete stream and prepares for a new one. */

@@ -51,8 +51,8 @@ void kubernetes_start(struct kubernetes *k);
  * NULL. */
 struct kubernetes *kubernetes_free(struct kubernetes *k);
 struct store_counts kubernetes_counts(const struct kubernetes *k);
-/* Returns the state of the resources that it listens to; appends the reason if one cannot be read.
- */
+/* Returns the state of the resources that the source reads; appends the reason if it cannot read
+ * one. */
 enum source_state kubernetes_state(const struct kubernetes *k, struct buf *why);
 /* Returns true if every list has been read, so that all objects have been reported. */
 bool kubernetes_synced(const struct kubernetes *k);
@@ -61,7 +61,7 @@ bool kubernetes_synced(const struct kubernetes *k);
 void kubernetes_each(const struct kubernetes *k, void (*fn)(void *arg, const char *source),
                      void *arg);
 /* Call it when the owners have changed. Objects that are no longer ours are reported as removed. If
- * others have become ours, the pods are listed again within that time. */
+ * pods of others have become ours, the pods are listed again within within_ms milliseconds. */
 void kubernetes_reassign(struct kubernetes *k, int64_t within_ms);
 
 #endif

@@ -104,7 +104,7 @@ struct object_targets {
 /* Drops the references, keeps the storage. A zeroed struct is empty. */
 void object_targets_clear(struct object_targets *t);
 void object_targets_done(struct object_targets *t);
-/* A hash of label sets in their order, on top of another hash. */
+/* Returns a hash of label sets in their order that also depends on `hash`. */
 uint64_t object_hash_labels(struct labels *const *at, size_t n, uint64_t hash);
 
 bool object_is_ip(struct sv text);

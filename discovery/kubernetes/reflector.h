@@ -94,10 +94,10 @@ struct reflectors_unread {
 struct reflectors_unread reflectors_unread(const struct reflectors *all);
 /* Ends all requests and frees all reflectors. */
 void reflectors_free(struct reflectors *all);
-/* Lists again for all listeners, although the objects have not changed. The list begins within that
- * time, at a random moment, so that replicas spread their requests. Several calls need only one
- * list that begins after the last call. After RELIST_BURST lists in a row there is one every
- * RELIST_PERIOD_MS. Failed lists are retried as always. */
+/* Lists again for all listeners, although the objects have not changed. The list begins within
+ * within_ms milliseconds, at a random moment, so that replicas spread their requests. Several calls
+ * need only one list that begins after the last call. After RELIST_BURST lists in a row there is
+ * one every RELIST_PERIOD_MS. Failed lists are retried as always. */
 void reflector_relist(struct reflector *r, int64_t within_ms);
 /* Adds a listener, which is referenced until reflector_unlisten(), or until the reflector is freed.
  * It is not called before reflector_follow(). */

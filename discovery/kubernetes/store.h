@@ -37,7 +37,7 @@ struct store_options {
 struct store;
 
 struct store *store_new(const struct store_options *options); /* NULL if out of memory */
-/* Reports nothing. Accepts NULL, returns NULL. */
+/* Frees the store; reports nothing. Accepts NULL, returns NULL. */
 struct store *store_free(struct store *s);
 
 /* Calls fn with the key of each object that has been reported, and has targets. */

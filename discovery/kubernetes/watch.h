@@ -17,7 +17,7 @@
  *     continues. If a server refuses this (400, 403, 422), or if the list makes no progress, lists
  *     are paged from then on; after any other failure only this list is paged.
  *   - A watch continues from the last version seen, over any number of connections. Only an expired
- *     version (410), or WATCH_FAILURES_MAX consecutive answers that are no watch, lead to a new
+ *     version (410), or WATCH_FAILURES_MAX consecutive responses that are no watch, lead to a new
  *     list: a server that is unreachable, or throttles (429), costs no list.
  *   - A failed request is repeated from where it was; so is a page of a list. The delay is 0.8 s,
  *     doubled up to 30 s, times a random factor from 1 to 2. It starts over when nothing has failed

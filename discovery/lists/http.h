@@ -16,7 +16,7 @@ struct http_sd;
 struct http_sd *http_sd_new(const struct config_http_sd *config,
                             const struct list_options *options);
 void http_sd_start(struct http_sd *h);
-/* Returns true if the URL has answered with a list. */
+/* Returns true if the URL has returned a list. */
 bool http_sd_is_known(const struct http_sd *h);
 /* Accepts NULL, returns NULL. */
 struct http_sd *http_sd_free(struct http_sd *h);

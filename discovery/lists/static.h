@@ -1,5 +1,5 @@
 /* Label sets of targets that are listed as addresses with labels: in static_configs, in files and
- * in answers of http_sd_configs. */
+ * in responses of http_sd_configs. */
 #ifndef PROFPULL_DISCOVERY_LISTS_STATIC_H
 #define PROFPULL_DISCOVERY_LISTS_STATIC_H
 
@@ -14,9 +14,9 @@ struct static_group {
     size_t n;
 };
 
-/* One label set for each address: the labels of its group, `extra` (may be NULL), which overrides
- * them, and the address, which overrides both. False if out of memory or if the labels exceed their
- * limits; *ret is empty then. */
+/* Makes one label set for each address. It has the labels of the address's group, `extra` (may be
+ * NULL), which overrides them, and the address, which overrides both. False if out of memory or if
+ * the labels exceed their limits; *ret is empty then. */
 bool static_group_make(const struct config_static *groups, size_t n,
                        const struct config_pair *extra, struct intern *intern,
                        struct static_group *ret, struct err *err);

@@ -1,4 +1,4 @@
-/* Requests of OpenTelemetry's profiles signal to pprof profiles.
+/* Converts requests of OpenTelemetry's profiles signal to pprof profiles.
  *
  * A reader takes a request (ExportProfilesServiceRequest in protobuf, opentelemetry-proto v1.11)
  * and returns one pprof profile after another, each with its labels. The bytes come from outside

@@ -150,8 +150,8 @@ bool otlp_grow(struct otlp_reader *r, void **array, size_t *cap, size_t n, size_
 bool otlp_read_request(struct otlp_reader *r, struct err *err);
 /* Returns true if the reader has come to the end of its message; otherwise it is damaged there. */
 bool otlp_is_whole(const struct otlp_reader *r, const struct wire_reader *at, struct err *err);
-/* Private: finds no entry. Index 0 means "not set" in each table, and *ret is empty; false with err
- * for any other. */
+/* Private: the result of otlp_entry() for an index beyond the table. Index 0 means "not set" in
+ * each table: then *ret is empty. False with err for any other index. */
 bool otlp_no_entry(const struct otlp_reader *r, unsigned table, uint64_t index, struct sv *ret,
                    struct err *err);
 /* Finds the message of an entry. False with err if the table has no such entry. */

@@ -76,9 +76,9 @@ void archive_hurry(struct archive *a);
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
-/* Appends the files that overlap a range, in order of names, to a list of *n with room for all of
- * archive_count(), with references. Files that are marked with `mark` are left out. Under the lock
- * of the store. */
+/* archive_count() returns the number of files. archive_add_files() appends those that overlap a
+ * range, in order of names and with references, to the *n files of a list with room for cap. Files
+ * that are marked with `mark` are left out. Under the lock of the store. */
 size_t archive_count(struct archive *a);
 void archive_add_files(struct archive *a, int64_t from_ns, int64_t until_ns, uint64_t mark,
                        struct store_file **files, size_t *n, size_t cap);

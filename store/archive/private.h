@@ -12,9 +12,9 @@
 #include "store/archive/vfs.h"
 #include "store/private.h"
 
-/* How often this writer shows that it lives. */
+/* The time between two heartbeats of this writer. */
 #define ARCHIVE_BEAT_MS (5 * 60 * MS_PER_S)
-/* How often the objects of all writers are listed: new ones, and all of them. */
+/* The time between two listings of all writers: of new objects, and of all objects. */
 #define ARCHIVE_LIST_MS (60 * MS_PER_S)
 #define ARCHIVE_LIST_ALL_MS (60 * 60 * MS_PER_S)
 /* Pause between two rounds of removal. */
@@ -32,7 +32,7 @@
 enum object_state {
     OBJECT_FINE,
     OBJECT_GONE,    /* it was removed from the bucket */
-    OBJECT_DAMAGED, /* its index or its database is damaged, or they do not fit */
+    OBJECT_DAMAGED, /* its index or its database is damaged, or they do not fit each other */
     OBJECT_NEWER,   /* a later version has written it */
 };
 
@@ -93,7 +93,7 @@ struct archive {
     uint64_t waiting_files; /* to be uploaded */
     uint64_t waiting_bytes;
     uint64_t foreign; /* objects under the prefix that do not belong to an archive */
-    /* The members below belong to the thread, or to who calls archive_round(). */
+    /* The members below belong to the thread, or to the caller of archive_round(). */
     pthread_mutex_t round_lock;
     int64_t list_due_ms;
     int64_t list_all_due_ms;
@@ -115,7 +115,7 @@ bool archive_note(struct archive *a, const char *what, enum bucket_result result
 /* Returns the time of the bucket, or `now_ns` if it is not known. */
 int64_t archive_server_ns(const struct archive *a, int64_t now_ns);
 bool archive_is_stopping(struct archive *a);
-/* Returns the instant until which a small request may take. */
+/* Returns the deadline of a small request that begins now. */
 int64_t archive_deadline(void);
 
 /* ---- objects (object.c) ---------------------------------------------------------------------- */

@@ -11,7 +11,7 @@
 #include "store/changes/verdicts.h"
 #include "store/query/query.h"
 
-/* The last part of each side that is read: what is longer ago says little about now. */
+/* Only this last part of each side is read, because older profiles say little about now. */
 #define CHANGES_SIDE_MS (INT64_C(6) * 3600 * 1000)
 /* The most profiles of a side that are read. If there are more, each second, third, ... is. */
 #define CHANGES_PROFILES_MAX 4000

@@ -120,7 +120,7 @@ struct query_profile_options {
     bool aggregate_callees;
 };
 /* Appends a merged pprof of one sample type to out, not compressed, with the content that
- * SelectMergeProfile answers. If there is no profile, appends nothing. */
+ * SelectMergeProfile returns. If there is no profile, appends nothing. */
 bool query_profile(const struct query *q, const struct query_range *r,
                    const struct profile_type *type, const struct query_profile_options *o,
                    struct buf *out, struct err *err);

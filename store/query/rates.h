@@ -26,9 +26,9 @@
 
 enum query_measure { MEASURE_WINDOW, MEASURE_GROWTH, MEASURE_LEVEL };
 
-/* Returns how the values of a type become a number of a time: levels are those that
- * record_type_is_counter() (model/record_rule.h) does not count up, allocations and contentions are
- * deltas, which cover the time since the delta before; anything else is sampled for a while. */
+/* Returns the measure of a type: MEASURE_LEVEL if record_type_is_counter() (model/record_rule.h) is
+ * false; MEASURE_GROWTH for allocations and contentions, which are deltas and cover the time since
+ * the delta before; MEASURE_WINDOW for all others, which are sampled for a while. */
 enum query_measure query_measure_of(const struct profile_type *type);
 
 /* The series of a kind: those with this sample type and unit. */

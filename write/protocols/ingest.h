@@ -1,8 +1,9 @@
 /* `POST /ingest`: the one shape that Pyroscope (0.37 to 2.x) and DeepFlow both accept.
  *
- * A query with name=app{key=value,...}, 10-digit times and no format, and a multipart body whose
- * parts all carry a filename (servers ignore a part without one and still answer 200). See
- * docs/writing.md for what the narrow character sets do to names. Pure; any thread.
+ * The request has a query with name=app{key=value,...}, 10-digit times and no format, and a
+ * multipart body whose parts all carry a filename (servers ignore a part without one and still
+ * answer 200). See docs/writing.md for what the narrow character sets do to names. Pure; any
+ * thread.
  */
 #ifndef PROFPULL_WRITE_PROTOCOLS_INGEST_H
 #define PROFPULL_WRITE_PROTOCOLS_INGEST_H
@@ -18,7 +19,7 @@
 #include "write/series.h"
 
 #define INGEST_PATH "/ingest"
-/* DeepFlow's agent has it below this. */
+/* DeepFlow's agent serves INGEST_PATH below this path. */
 #define INGEST_DEEPFLOW_BASE "/api/v1/profile"
 /* The most bytes of the encoded name parameter. The request line has to stay below the 8 KiB of
  * common proxies; labels that are worth least are dropped until the name fits. */
@@ -65,7 +66,8 @@ bool ingest_query(struct series *s, int64_t from_ns, int64_t until_ns,
 bool ingest_body(const char *boundary, enum profile_format format, struct sv config,
                  struct buf *head, struct buf *tail);
 
-/* ProfileTracing of the DeepFlow server, which is not the agent that takes profiles. */
+/* Reads profiles back with ProfileTracing of the DeepFlow server, which is not the agent that takes
+ * profiles. */
 extern const struct readback readback_deepflow;
 
 #endif

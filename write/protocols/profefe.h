@@ -29,9 +29,8 @@
  * Static storage. */
 const char *profefe_type(struct sv name);
 
-/* Writes the names that have a type into an empty buffer, as the alternatives of a regex
- * ("memory|heap|allocs"); NULL:
- * those of all types but "other". */
+/* Writes the values of `__name__` that have this type into an empty buffer, as the alternatives of
+ * a regex ("memory|heap|allocs"). type NULL: those of all types except "other". */
 bool profefe_names(const char *type, struct buf *out);
 
 /* Appends the query: service, instance_id, type, labels, created_at. Collectors of 2019 refuse a

@@ -6,7 +6,7 @@
  *     LabelPair        { string name = 1; string value = 2; }
  *
  * Sizes are computed from the inside out, so that only the bytes around the profile are written
- * here; the profile itself is sent from where it lies. One series in a request keeps the answer
+ * here; the profile itself is sent from where it lies. One series in a request keeps the response
  * unambiguous. The ID is made from the profile, so that a server's log shows which requests carried
  * the same one. Pure; any thread.
  */

@@ -24,7 +24,7 @@ enum spool_finding {
     SPOOL_FINDING_ACKS,    /* acknowledgements, `size` of which are damaged */
     SPOOL_FINDING_FAILED,  /* a file that could not be read; error */
 };
-/* "record", "damaged", ... */
+/* Returns "record", "damaged", ... Static storage. */
 const char *spool_finding_name(enum spool_finding what);
 /* Returns true for damage. */
 bool spool_finding_is_bad(enum spool_finding what);

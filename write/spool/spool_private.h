@@ -73,7 +73,7 @@ struct spool {
 
 #define BETWEEN_ROUNDS INT64_MIN
 
-/* Takes the first one off a list; Returns NULL if there is none. */
+/* Takes the first entry off a list. Returns NULL if the list is empty. */
 struct spool_entry *spool_pop(struct spool_entry_list *list);
 void spool_push(struct spool_entry_list *list, struct spool_entry *e);
 

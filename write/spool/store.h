@@ -215,7 +215,7 @@ bool spool_store_check(struct spool_store *s, bool segments, struct err *err);
 bool spool_store_recover(struct spool_store *s, int64_t wall_offset_ns, struct err *err);
 
 const struct spool_counts *spool_store_counts(const struct spool_store *s);
-/* "open", "write", ...; "foreign", ... */
+/* Return "open", "write", ..., and "foreign", ... Static storage. */
 const char *spool_error_name(unsigned e);
 const char *spool_skip_name(unsigned k);
 

@@ -65,10 +65,10 @@ struct spool_found {
 };
 enum spool_step spool_walk_next(struct spool_walk *w, struct spool_found *ret);
 
-/* The places of the records of a segment that are acknowledged, sorted; free(ret->at). A file that
- * does not exist has none. *ret_size is where the next acknowledgement is to be written, 0 for no
- * file; *ret_bad counts damaged ones, whose profiles will be sent again. Returns false if the file
- * could not be read (see errno), or out of memory (ENOMEM). */
+/* Reads the places of the acknowledged records of a segment, sorted; the caller frees ret->at. A
+ * file that does not exist has none. *ret_size is where the next acknowledgement is to be written,
+ * 0 for no file; *ret_bad counts damaged ones, whose profiles will be sent again. Returns false if
+ * the file could not be read (see errno), or out of memory (ENOMEM). */
 bool spool_acks_read(int dir, uint64_t segment, uint64_t salt, struct spool_numbers *ret,
                      uint64_t *ret_size, size_t *ret_bad);
 
