@@ -1,5 +1,6 @@
 /* Draws a flame graph as an SVG within a page, for browsers without JavaScript: all bars that are
- * wide enough to be seen, each with a title. Pure; any thread. */
+ * wide enough to be seen, each with a title. unit: that of the values, for the titles. Pure; any
+ * thread. */
 #ifndef PROFPULL_PAGES_SVG_H
 #define PROFPULL_PAGES_SVG_H
 

@@ -18,6 +18,7 @@ struct places;
 struct places *places_new(size_t max, size_t max_of_one);
 struct places *places_free(struct places *p); /* accepts NULL, returns NULL */
 
+/* Returns the number of connections. */
 size_t places_count(const struct places *p);
 /* Returns the number of addresses that have connections. */
 size_t places_addresses(const struct places *p);

@@ -7,6 +7,7 @@
 #include "store/blob.h"
 #include "store/private.h"
 
+/* A profile that is not merged. */
 struct single {
     int64_t set;
     int64_t cell; /* the time of the profile divided by the time that a merge covers */

@@ -215,7 +215,7 @@ void store_writers_close_idle(struct store *s, int64_t now_ns, int64_t idle_ms);
 /* Returns the files that are open for writing, with references; at most STORE_WRITERS_MAX. Under
  * the lock for writing. */
 size_t store_writers_files(const struct store *s, struct store_file **ret);
-/* Returns a bound of the bytes that committing the open transactions takes. Under the lock for
+/* Returns the most bytes that committing the open transactions can take. Under the lock for
  * writing. */
 uint64_t store_writers_cached(const struct store *s);
 /* Commits the open transactions, copies the logs of the files that are open for writing into their

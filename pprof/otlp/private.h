@@ -144,6 +144,7 @@ struct otlp_reader {
 #define OTLP_GROW(r, array, cap, n, err)                                                           \
     (__builtin_expect((n)-1 < (cap), 1) ||                                                         \
      otlp_grow(r, (void **)&(array), &(cap), n, sizeof(*(array)), err))
+/* Private: does the work of OTLP_GROW() for elements of `size` bytes. */
 bool otlp_grow(struct otlp_reader *r, void **array, size_t *cap, size_t n, size_t size,
                struct err *err);
 /* Reads the tables, and counts the messages. */

@@ -36,6 +36,7 @@ struct chance {
     double df[CHANCE_STEPS];
 };
 
+/* Makes the distribution for the function with these moments. */
 void chance_make(const struct chance_prior *prior, const struct moments *m, struct chance *ret);
 /* Returns the probability of a difference at least as far from 0. */
 double chance_p(const struct chance *c, double difference);

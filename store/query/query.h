@@ -50,6 +50,7 @@ struct query_strings {
 
 /* ---- labels ---------------------------------------------------------------------------------- */
 
+/* Lists the names of the labels of all series in a range. */
 bool query_label_names(const struct query *q, const struct query_range *r,
                        struct query_strings *ret, struct err *err);
 /* Lists the values of a label; those of "__profile_type__" are the ids of types. */

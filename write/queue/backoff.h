@@ -53,6 +53,8 @@ int64_t backoff_wake_ms(const struct backoff *b);
 /* Returns the remaining rest in ms; 0 if there is none. */
 int64_t backoff_wait_ms(const struct backoff *b, int64_t now_ms);
 
+/* Starts an attempt, and sets its ticket. If something has failed before, the attempt is the probe.
+ */
 void backoff_start(struct backoff *b, struct backoff_ticket *t);
 /* Restarts the ticket of an attempt that was delayed because its bytes had to be loaded. */
 void backoff_restart(const struct backoff *b, struct backoff_ticket *t);

@@ -114,6 +114,8 @@ void send_queue_refused(struct send_queue *q, bool lost);
  * or the endpoint rests. Drops expired profiles. Return the item with send_queue_done(),
  * send_queue_drop() or send_queue_abandon(). */
 struct send_item *send_queue_take(struct send_queue *q, int64_t now_ms);
+/* Ends an attempt with the classified response: the profile is sent, dropped or queued again. The
+ * caller must not use the item after this. */
 struct send_result send_queue_done(struct send_queue *q, struct send_item *it,
                                    const struct answer *a, int64_t now_ms);
 /* Drops a profile that was taken, without effect on the backoff. */

@@ -74,7 +74,10 @@ void spool_entry_free(struct spool_entry *e);
 /* Makes e, which is not submitted yet, replace a part. The part is acknowledged when e is on disk
  * or released. The caller must not use the part after this. */
 void spool_replace(struct spool *s, struct spool_entry *e, struct spool_entry *part);
+/* Takes over an entry whose profile is to be written. The event `written` follows, unless the entry
+ * is released before. */
 void spool_submit(struct spool *s, struct spool_entry *e, int64_t now_ms);
+/* Requests the bytes of an entry that is on disk. The event `loaded` follows. */
 void spool_load(struct spool *s, struct spool_entry *e);
 /* Releases an entry, which the caller must not use after this. With hold, returns true if the event
  * `acknowledged` will count it. */
