@@ -72,7 +72,7 @@ bool archive_writer(const char *given, const char *directory, char ret[64], stru
                        "expected a name of letters, digits, \".\", \"_\" and \"-\"");
     }
     if (is_of_a_set(sv_from(host))) {
-        (void)snprintf(ret, ARCHIVE_WRITER_SIZE, "%s", host);
+        (void)snprintf(ret, ARCHIVE_WRITER_SIZE, "%.63s", host);
         return true;
     }
     return kept_name(directory, ret, err);
