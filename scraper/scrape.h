@@ -44,7 +44,7 @@ static const uint8_t scrape_transitions[SCRAPE_STATES] = {
     [SCRAPE_IDLE] = SCRAPE_BIT(SCRAPE_IDLE) | SCRAPE_BIT(SCRAPE_IDLE_EARLY) |
                     SCRAPE_BIT(SCRAPE_WAITS_GATE) | SCRAPE_BIT(SCRAPE_WAITS_SLOT) |
                     SCRAPE_BIT(SCRAPE_WAITS_SLOT_GATED),
-    /* Its tick has come. */
+    /* Its tick is due. */
     [SCRAPE_IDLE_EARLY] = SCRAPE_BIT(SCRAPE_IDLE) | SCRAPE_BIT(SCRAPE_IDLE_EARLY),
     /* The scrape before it has left the gate; or this scrape was removed, or memory ran out. */
     [SCRAPE_WAITS_GATE] = SCRAPE_BIT(SCRAPE_WAITS_SLOT_GATED) | SCRAPE_BIT(SCRAPE_IDLE),
@@ -96,7 +96,8 @@ struct scrape {
      * different keys */
     bool apart;
     bool slow; /* the last attempt took long, besides sampling and waiting */
-    /* Further targets with this scrape, in the order in which they came; the list is shared. */
+    /* Further targets with this scrape, in the order in which they were added; the list is shared.
+     */
     struct claim *claims;
     struct type_metrics *metrics;
     struct labels *series;        /* the labels of the profiles; NULL until the first profile */

@@ -31,7 +31,7 @@ struct place;
 enum connection_end {
     CONNECTION_DONE,         /* the response is sent, or the client has closed the connection */
     CONNECTION_TLS,          /* the TLS handshake failed */
-    CONNECTION_IDLE,         /* no further request came */
+    CONNECTION_IDLE,         /* no further request arrived */
     CONNECTION_SLOW_REQUEST, /* the request did not arrive in time */
     CONNECTION_SLOW_ANSWER,  /* the client did not read the response in time */
     CONNECTION_CROWDED, /* ended to make room for a new connection, because all places were taken */

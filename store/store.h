@@ -1,4 +1,5 @@
-/* Keeps profiles on disk: one SQLite database for each stretch of time, in one directory.
+/* Keeps profiles on disk, in one directory: one SQLite database for each stretch of time, beside it
+ * a data file (data.h) until the profiles of the stretch are merged.
  *
  * The time of a profile decides which stretch (an hour by default), and so which file, keeps it.
  * This time is the one inside the profile, which other destinations are sent as well. If it is

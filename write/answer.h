@@ -126,9 +126,8 @@ struct reply {
 
 /* Returns true if a text contains `part`. */
 bool answer_mentions(struct sv text, const char *part);
-/* Returns true if a Content-Type names this media type, in any case; parameters and a suffix such
- * as
- * "+proto" may follow. */
+/* Returns true if a Content-Type names this media type, in any case. Parameters, or a suffix such
+ * as "+proto", may follow. */
 bool answer_type_is(const char *content_type, const char *wanted);
 /* Copies up to ANSWER_TEXT_MAX characters as one line; of a longer text, the middle is left out. */
 void answer_copy_text(struct sv v, char *out, size_t size);

@@ -1,6 +1,6 @@
 /* The internals of the join; for discovery/kubernetes/join*.c only.
  *
- *   join.c           primaries and facts as they come, change and go; lists; reporting
+ *   join.c           adds, changes and removes primaries and facts; lists; reporting
  *   join_links.c     facts by key, and which primary needs which
  *   join_describe.c  the joined labels of a primary
  */

@@ -1,8 +1,8 @@
 /* Filters the labels that discovery could build: a label that has no effect, because no rule reads
  * it, is not built.
  *
- * The filter asks once for each name and remembers the answers. There are few names, since pods
- * that differ in the values of labels share the names. One owner.
+ * The filter calls wants_label() once for each name and remembers the results. There are few names,
+ * since pods that differ in the values of labels share the names. One owner.
  */
 #ifndef PROFPULL_DISCOVERY_KUBERNETES_LABEL_FILTER_H
 #define PROFPULL_DISCOVERY_KUBERNETES_LABEL_FILTER_H
@@ -11,11 +11,11 @@
 
 #include "base/str.h"
 
-/* The most names that are remembered; for further names the question is repeated. */
+/* The most names that are remembered; for further names wants_label() is called each time. */
 #define LABEL_FILTER_NAMES_MAX 4096
 
 struct label_filter_options {
-    /* Returns true if the label can have an effect. The answer for a name never changes. */
+    /* Returns true if the label can have an effect. The result for a name never changes. */
     bool (*wants_label)(void *arg, struct sv name);
     void *arg;
     /* Filters only the labels and annotations of objects: the join needs the rest. */

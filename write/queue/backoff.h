@@ -46,7 +46,7 @@ struct backoff_times {
 void backoff_init(struct backoff *b);
 /* Returns true if an attempt may be started now. */
 bool backoff_may_start(const struct backoff *b, int64_t now_ms);
-/* Returns the time from which backoff_may_start() will be true even if no other answer arrives.
+/* Returns the time from which backoff_may_start() will be true even if no other attempt ends.
  * INT64_MIN if it is true already, or if only attempts in flight prevent it; INT64_MAX if a probe
  * is in flight. */
 int64_t backoff_wake_ms(const struct backoff *b);

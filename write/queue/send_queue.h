@@ -4,8 +4,8 @@
  * The queue is bounded in bytes, those in flight included. Before it is full, deltas of one series
  * are merged (merging.h). When it is full, other profiles are thinned out, and a profile that does
  * not fit even then is refused. The tenants take turns; the profiles of each are sent first in,
- * first out. A profile that got no answer returns to its place at the front, because the endpoint
- * was not reachable. With an answer, or after SEND_QUEUE_UNANSWERED_MAX attempts without one, it
+ * first out. A profile that got no response returns to its place at the front, because the endpoint
+ * was not reachable. With a response, or after SEND_QUEUE_UNANSWERED_MAX attempts without one, it
  * goes to the end.
  *
  * A failure stops the part that it concerns (enum answer_scope). The endpoint and each tenant back
@@ -30,8 +30,8 @@
 #include "write/queue/lanes.h"
 #include "write/write.h"
 
-/* The number of attempts without an answer after which a profile loses its place at the head of the
- * queue. */
+/* The number of attempts without a response after which a profile loses its place at the head of
+ * the queue. */
 #define SEND_QUEUE_UNANSWERED_MAX 3
 /* The longest rest of an endpoint that is out of order, unless min_backoff is longer. One request
  * every few seconds is no burden, and a recovery is noticed soon. */

@@ -2,7 +2,7 @@
  *
  *   send_queue.c  the lists, putting, the ledger
  *   item.c        the states of an item
- *   sending.c     the choice of the next profile, and the effects of an answer
+ *   sending.c     the choice of the next profile, and the effects of a response
  *   lanes.c       queued profiles by tenant, in the order of sending
  *   backoff.c     the rests of an endpoint or a tenant after failures
  *   groups.c      queued profiles by series
