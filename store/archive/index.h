@@ -1,5 +1,5 @@
-/* The small object that makes a file of an archive known, and that finds its series without opening
- * it.
+/* The small object that makes a file of an archive known, and in which queries find the series of
+ * the file without opening it.
  *
  * The object begins with a line of text that has the version of the format. Then come the
  * compressed fields, and a checksum. The fields are: ETag and size of the file, its numbers, and
