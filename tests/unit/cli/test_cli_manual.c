@@ -92,8 +92,9 @@ TEST(test_completions_have_every_flag)
 
 TEST(completions_have_subjects_and_names_of_types)
 {
-    static const char *const parts[] = {"services types top flame diff peek merge", "list verify",
-                                        "debug info warn error", "cpu process_cpu heap"};
+    static const char *const parts[] = {"services types top flame diff peek changes merge",
+                                        "list verify", "debug info warn error",
+                                        "cpu process_cpu heap"};
     for (size_t i = 0; completion_shell(i) != NULL; i++) {
         SCOPED(buf) script;
         buf_init(&script, TEXT_MAX);
