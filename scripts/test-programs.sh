@@ -25,19 +25,29 @@ have() {
   [ -n "$(find "$dir/$1" -type f -perm -u+x -name "$(binary "$1")" 2>/dev/null | head -n 1)" ]
 }
 
+# unpack PACKAGE DIRECTORY: its files in DIRECTORY/root.
+unpack() {
+  # apt-get download works as any user, but only in the current directory.
+  if ! (cd "$2" && apt-get download -q "$1") >"$2/log" 2>&1; then
+    cat "$2/log" >&2
+    echo "$0: apt-get could not download $1." >&2
+    echo "Without package lists it knows no package: run \`apt-get update\` as root first." >&2
+    rm -rf "$2"
+    return 1
+  fi
+  dpkg -x "$2"/*.deb "$2/root"
+  rm -f "$2"/*.deb
+}
+
 fetch() {
   work=$dir/.work-$1-$$
   rm -rf "$work"
   mkdir -p "$work/root"
-  # apt-get download works as any user, but only in the current directory.
-  if ! (cd "$work" && apt-get download -q "$1") >"$work/log" 2>&1; then
-    cat "$work/log" >&2
-    echo "$0: apt-get could not download $1." >&2
-    echo "Without package lists it knows no package: run \`apt-get update\` as root first." >&2
-    rm -rf "$work"
-    return 1
+  unpack "$1" "$work" || return 1
+  # From Debian 13 on, kubernetes-client has no files of its own, and depends on this package.
+  if [ "$1" = kubernetes-client ] && [ ! -e "$work/root/usr/bin/kubectl" ]; then
+    unpack kubectl "$work" || return 1
   fi
-  dpkg -x "$work"/*.deb "$work/root"
   # Only the programs: init scripts and the like have the same names.
   mkdir "$work/keep"
   mv "$work/root/usr" "$work/keep/"

@@ -42,6 +42,7 @@ struct row {
     struct bytes instead; /* sent instead of the second response on this connection */
     struct bytes early;   /* sent instead of a response, as soon as the first head is there */
     bool reused;          /* the second request goes over the same connection */
+    bool may_fail;        /* libcurl 8 fails the first request as well */
 };
 
 static const struct row rows[] = {
@@ -51,7 +52,9 @@ static const struct row rows[] = {
     {.name = "the end as the second request comes",
      .instead = BYTES(FRAME("\x8", GOAWAY, "\0", "\0") "\0\0\0\1\0\0\0\0")},
     {.name = "a response to no request", .idle = BYTES(ANSWER("\3", "no"))},
-    {.name = "a response to no request, joined", .with = BYTES(ANSWER("\3", "no"))},
+    {.name = "a response to no request, joined",
+     .with = BYTES(ANSWER("\3", "no")),
+     .may_fail = true},
     {.name = "a second response", .idle = BYTES(ANSWER("\1", "no")), .reused = true},
     {.name = "a second response, joined", .with = BYTES(ANSWER("\1", "no")), .reused = true},
     {.name = "a second body", .idle = BYTES(BODY("\1", "no")), .reused = true},
@@ -167,8 +170,10 @@ TEST(test_responses)
         SCOPED(server) *s = server_new(serve, &peer);
         SCOPED(fixture) f = fixture_new(1);
         get(&f, s, &call);
-        check_result(&call, HTTP_DONE, rows[i].name);
-        CHECK_STR(call.body, "ok", rows[i].name);
+        if (!rows[i].may_fail || call.result != HTTP_ERR_PROTOCOL) {
+            check_result(&call, HTTP_DONE, rows[i].name);
+            CHECK_STR(call.body, "ok", rows[i].name);
+        }
         atomic_store(&peer.answered, true);
         while (!atomic_load(&peer.disturbed)) {
             usleep(1000);
@@ -229,9 +234,12 @@ TEST(test_early_acceptance)
                                                                     .on_done = note_early,
                                                                     .arg = &e}));
         loop_run(f.loop);
-        CHECK_STR(http_result_name(e.result), "protocol", early[i].name);
-        /* libcurl loses the head of a response if the server has ended the stream. */
-        CHECK_INT(e.early || e.ended, true, early[i].name);
+        /* libcurl 7 loses the head of a response if the server has ended the stream, libcurl 8
+         * takes the response for the whole. */
+        if (i == 0 || e.result != HTTP_DONE) {
+            CHECK_STR(http_result_name(e.result), "protocol", early[i].name);
+            CHECK_INT(e.early || e.ended, true, early[i].name);
+        }
         CHECK_INT(e.took_ms < LONG_MS, true, early[i].name);
         fixture_done(&f);
     }
