@@ -240,7 +240,7 @@ func TestRetryAfter(t *testing.T) {
 			c.destination = s.start(t)
 			c.faults.Set(&loop.Fault{Status: 429, Header: http.Header{"Retry-After": {c.header}}, Times: 1})
 			cases = append(cases, &c)
-			config += fmt.Sprintf("  - {name: %s, %s, retry: {min_backoff: 50ms, max_backoff: 100ms}}\n", c.name, s.keys(c.url))
+			config += fmt.Sprintf("  - {name: %s, %s, concurrency: 1, retry: {min_backoff: 50ms, max_backoff: 100ms}}\n", c.name, s.keys(c.url))
 		}
 	}
 	p := run(t, toSinks(tg, "500ms", config))
