@@ -80,7 +80,8 @@ run_it() {
 
 remove_it() {
   rm -f /etc/profpull/targets.d/exporter.json
-  apt-get purge -y -qq --autoremove profpull >/root/log 2>&1 || {
+  # In Debian 13, systemd suggests libdw, which apt would keep for it.
+  apt-get -o APT::AutoRemove::SuggestsImportant=false purge -y -qq --autoremove profpull >/root/log 2>&1 || {
     tail -n 20 /root/log
     fail "apt-get purge"
   }
