@@ -428,6 +428,10 @@ bench-query: $(BUILD)/tests/query-bench ## how long queries take over an hour of
 bench-changes: $(BUILD)/tests/changes-bench ## how often the comparison of two versions is right, on programs whose truth is known
 	$(BUILD)/tests/changes-bench
 
+.PHONY: bench-record
+bench-record: $(BUILD)/profpull ## what recorded metrics cost: without rules, with rules that nothing matches, and with rules that match
+	BUILD=$(abspath $(BUILD)) GO="$(GO)" ./scripts/bench-record.sh
+
 bench-rpc: $(BUILD)/tests/query-server ## what a query costs over Connect, gRPC and gRPC-web
 	BUILD=$(abspath $(BUILD)) ./scripts/bench-rpc.sh
 

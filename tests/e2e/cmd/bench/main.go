@@ -38,6 +38,7 @@ var (
 	delta       = flag.String("delta", "off", "deltas of memory, mutex and block: off, or auto, and then their counters grow with each answer")
 	fast        = flag.Int("fast", 2000, "profiles a second of a second run; 0: none")
 	repair      = flag.Bool("repair", true, "labels within samples are repaired, as by default")
+	record      = flag.String("record", "", "five rules of recorded metrics: miss, of which no profile matches any, or match; empty: none")
 	smoke       = flag.Bool("smoke", false, "a short run that only shows that all works")
 )
 
@@ -167,7 +168,7 @@ scrape_configs:
         targets:
 %[3]swrite:
   - {name: main, url: "http://%[4]s", sample_labels: {repair: %[7]t}}
-`, l.interval, adminAddress, list.String(), sinkAddress, *delta, l.types == 5, *repair)
+%[8]s`, l.interval, adminAddress, list.String(), sinkAddress, *delta, l.types == 5, *repair, recordSection(*record))
 	file := filepath.Join(*dir, "bench.yaml")
 	check(os.WriteFile(file, []byte(text), 0o600))
 	return file

@@ -30,6 +30,9 @@ func (l load) report(before, after sample) {
 	line("lateness p50 / p99 / max", "%s / %s / %s", late(before, after, 0.5), late(before, after, 0.99), late(before, after, 1))
 	line("profiles sent, dropped, waiting", "%.0f, %.0f, %.0f", sent, after.dropped-before.dropped, after.queued)
 	line("ledger", "%s", ledger(after))
+	if *record != "" {
+		line("recorded", "%.0f sums, %.0f without a result", after.recorded-before.recorded, after.unrecorded-before.unrecorded)
+	}
 	if after.bytes > 0 {
 		line("bytes fetched", "%.1f MB/s, %.1f KB a profile", (after.bytes-before.bytes)/elapsed/1e6, (after.bytes-before.bytes)/(done+1e-9)/1e3)
 	}

@@ -27,6 +27,7 @@ type sample struct {
 	merged                float64
 	dropped, queued       float64
 	bytes                 float64
+	recorded, unrecorded  float64 // sums of recorded metrics
 	late                  []bucket
 	failures              map[string]float64
 	wakeups               float64 // voluntary context switches of the program
@@ -128,6 +129,12 @@ func (s *sample) take(name, labels string, value float64, buckets map[float64]fl
 		s.dropped += value
 	case "profpull_write_merged_profiles_total":
 		s.merged += value
+	case "profpull_record_values_total":
+		if label(labels, "result") == "counted" {
+			s.recorded += value
+		} else {
+			s.unrecorded += value
+		}
 	case "profpull_write_queued_profiles", "profpull_write_in_flight_profiles":
 		s.queued += value
 	}
