@@ -360,6 +360,9 @@ check-otlp: $(BUILD)/profpull ## OpenTelemetry's client and Collector send and r
 .PHONY: check-sdks
 check-sdks: $(BUILD)/profpull ## SDKs of others push, and the store has what they sent (needs a Go proxy; node and npm for some)
 	BUILD=$(abspath $(BUILD)) GO="$(GO)" ./scripts/check-sdks.sh
+.PHONY: check-pages-axe
+check-pages-axe: $(BUILD)/profpull ## axe-core checks the pages in Chromium (needs npm and Chromium)
+	BUILD=$(abspath $(BUILD)) GO="$(GO)" ./scripts/check-pages-axe.sh
 .PHONY: check-bucket
 check-bucket: $(BUILD)/tests/bucket-tool ## the bucket client against Versity's S3 gateway (needs a Go proxy)
 	BUILD=$(abspath $(BUILD)) GO="$(GO)" ./scripts/check-bucket.sh

@@ -64,7 +64,9 @@ static void reply_links(struct connection *c, const struct request *r,
     const struct route *route;
     struct buf page;
     buf_init(&page, LINKS_MAX);
-    buf_printf(&page, "<!doctype html><title>profpull</title><h1>profpull %s</h1><ul>",
+    buf_printf(&page,
+               "<!doctype html><html lang=\"en\"><title>profpull</title><main>"
+               "<h1>profpull %s</h1><ul>",
                options->served->version);
     for (size_t i = 0; (route = routes_at(options, i)) != NULL; i++) {
         if (route->about != NULL && (route->set & options->sets) != 0) {
@@ -72,7 +74,7 @@ static void reply_links(struct connection *c, const struct request *r,
                        route->about);
         }
     }
-    buf_puts(&page, "</ul>\n");
+    buf_puts(&page, "</ul></main>\n");
     connection_reply(c, STATUS_OK, "text/html; charset=utf-8", (struct sv){page.data, page.len});
     buf_done(&page);
 }

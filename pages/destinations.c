@@ -200,7 +200,8 @@ void page_config(struct exchange *x)
     buf_init(&yaml, CONFIG_MAX);
     html_begin(x, "Configuration", "config");
     buf_puts(&x->reply, "<h1>Effective configuration</h1><p class=\"hint\">All defaults are filled "
-                        "in; secrets are not shown.</p><pre id=\"yaml\">");
+                        "in; secrets are not shown.</p><pre id=\"yaml\" tabindex=\"0\" "
+                        "role=\"region\" aria-label=\"Effective configuration\">");
     if (config_dump(x->options->served->config, &yaml)) {
         html_text(&x->reply, (struct sv){yaml.data, yaml.len});
     } else {

@@ -146,7 +146,7 @@ func (b *browser) look(width, height int, scheme string) {
 	b.call("Emulation.setEmulatedMedia", map[string]any{"features": []any{map[string]any{"name": "prefers-color-scheme", "value": scheme}}})
 }
 
-// open loads a page and waits until an expression is true in it.
+// open loads a page, waits until an expression is true in it, and has it checked by axe-core if that is there.
 func (b *browser) open(url, ready string) {
 	b.t.Helper()
 	b.mu.Lock()
@@ -165,6 +165,7 @@ func (b *browser) open(url, ready string) {
 		}
 		return ""
 	})
+	b.accessible(url)
 }
 
 // eval is the value of an expression in the page; a promise is waited for.
