@@ -318,6 +318,7 @@ func TestRealAPIServer(t *testing.T) {
 	c := newControlPlane(t)
 	t.Run("pods", func(t *testing.T) { realPods(t, c) })
 	t.Run("expired", func(t *testing.T) { realExpired(t, c) })
+	t.Run("laptop", func(t *testing.T) { realLaptop(t, c) })
 	t.Run("service account", func(t *testing.T) { realServiceAccount(t, c) })
 }
 
