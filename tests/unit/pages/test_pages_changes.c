@@ -109,7 +109,7 @@ TEST(hostile_names)
                                         .period_type = "cpu/nanoseconds",
                                         .duration_nanos = 10 * RIG_SECOND};
         const struct pprof_row row = {"<img&src=x>", "", {100, 1000000000}};
-        char text[8];
+        char text[16];
         (void)snprintf(text, sizeof(text), "%d", version);
         const struct label labels[] = {
             pages_label("__name__", "process_cpu"), pages_label("pod", text),

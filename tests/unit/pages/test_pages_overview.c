@@ -209,7 +209,7 @@ TEST(hostile_names_stay_text_and_pages_stay_small)
     pages_put_cpu(&r, "</th><script>alert('1')</script>\"&", "a", "<i>", 600, 1);
     for (int i = 0; i < 100; i++) {
         memset(name, '<', sizeof(name) - 1);
-        (void)snprintf(name + sizeof(name) - 4, 4, "%d", i);
+        (void)snprintf(name + sizeof(name) - 12, 12, "%d", i);
         pages_put_cpu(&r, name, "a", name, 600, 0.5);
     }
     SCOPED(rig_answer) a = pages_get(&r, "/?" QUARTER);
