@@ -169,11 +169,12 @@ bool archive_is_stopping(struct archive *a)
 bool archive_note(struct archive *a, const char *what, enum bucket_result result,
                   const struct err *err)
 {
+    const struct err none = ERR_INIT;
     pthread_mutex_lock(&a->lock);
     bool was_fine = a->problem.kind == ERR_NONE;
     bool same = !was_fine && strcmp(a->problem.msg, err->msg) == 0;
     bool stopping = a->stopping;
-    a->problem = result == BUCKET_OK ? (struct err){0} : *err;
+    a->problem = result == BUCKET_OK ? none : *err;
     if (result != BUCKET_OK && a->problem.kind == ERR_NONE) {
         a->problem.kind = ERR_SYSTEM;
     }
