@@ -105,12 +105,7 @@ struct tagged {
 
 static struct sv label_of(const struct tagged *t, struct sv name)
 {
-    for (size_t i = 0; i < t->series->n_labels; i++) {
-        if (sv_eq(t->series->labels[i].name, name)) {
-            return t->series->labels[i].value;
-        }
-    }
-    return SV("");
+    return label_value(t->series->labels, t->series->n_labels, name);
 }
 
 static struct sv ip_of(const struct tagged *t)

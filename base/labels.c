@@ -56,6 +56,16 @@ size_t labels_bytes(const struct labels *l)
     return n;
 }
 
+struct sv label_value(const struct label *labels, size_t n, struct sv name)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (sv_eq(labels[i].name, name)) {
+            return labels[i].value;
+        }
+    }
+    return SV("");
+}
+
 bool labels_equal(const struct labels *a, const struct labels *b)
 {
     if (a == b) {

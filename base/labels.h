@@ -44,6 +44,10 @@ struct label {
     struct sv value; /* both are NUL-terminated too */
 };
 
+/* Returns the value of the first of n labels that has this name, or an empty view whose p is "" if
+ * there is none. The labels may be in any order. */
+struct sv label_value(const struct label *labels, size_t n, struct sv name);
+
 struct labels;
 
 struct labels *labels_ref(struct labels *l);

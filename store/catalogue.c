@@ -57,16 +57,6 @@ struct label_list {
     size_t n;
 };
 
-static struct sv get(const struct label *labels, size_t n, const char *name)
-{
-    for (size_t i = 0; i < n; i++) {
-        if (sv_eq_str(labels[i].name, name)) {
-            return labels[i].value;
-        }
-    }
-    return SV("");
-}
-
 /* Adds a label unless there is one of this name. */
 static void add(struct label_list *l, struct sv name, struct sv value)
 {
@@ -99,10 +89,10 @@ static void add_computed(struct label_list *l, const struct row *r, size_t colum
 {
     const struct set *set = &r->set;
     const struct set_type *t = &set->types[column];
-    struct sv name = get(set->labels, set->n_labels, LABEL_NAME);
-    struct sv service = get(set->labels, set->n_labels, LABEL_SERVICE_NAME);
+    struct sv name = label_value(set->labels, set->n_labels, SV(LABEL_NAME));
+    struct sv service = label_value(set->labels, set->n_labels, SV(LABEL_SERVICE_NAME));
     if (service.n == 0) {
-        service = get(r->sample, r->n_sample, LABEL_SERVICE_NAME);
+        service = label_value(r->sample, r->n_sample, SV(LABEL_SERVICE_NAME));
     }
     service = service.n == 0 ? SV(NO_SERVICE) : service;
     add(l, SV("__type__"), t->type);
@@ -271,7 +261,7 @@ static bool is_other_service(const struct catalogue *c, const struct row *r)
 {
     const struct sv *want =
         c->selector != NULL ? selector_equal(c->selector, LABEL_SERVICE_NAME) : NULL;
-    struct sv own = get(r->set.labels, r->set.n_labels, LABEL_SERVICE_NAME);
+    struct sv own = label_value(r->set.labels, r->set.n_labels, SV(LABEL_SERVICE_NAME));
     return want != NULL && own.n > 0 && !sv_eq(own, *want);
 }
 

@@ -23,16 +23,6 @@ struct services {
     size_t n;
 };
 
-static struct sv value_of(const struct query_labels *l, const char *name)
-{
-    for (size_t i = 0; i < l->n; i++) {
-        if (sv_eq_str(l->at[i].name, name)) {
-            return l->at[i].value;
-        }
-    }
-    return SV("");
-}
-
 static int by_name(const void *a, const void *b)
 {
     return sv_cmp(((const struct service *)a)->name, ((const struct service *)b)->name);
@@ -93,7 +83,8 @@ static bool add_cpu(const struct query *q, const struct ask *ask, const struct s
         return false;
     }
     for (size_t i = 0; i < list.n; i++) {
-        struct service *s = find(all, value_of(&list.at[i].labels, LABEL_SERVICE_NAME));
+        struct service *s = find(
+            all, label_value(list.at[i].labels.at, list.at[i].labels.n, SV(LABEL_SERVICE_NAME)));
         for (size_t k = 0; s != NULL && k < list.at[i].n_points; k++) {
             const struct query_point *p = &list.at[i].points[k];
             s->cores[p->time_ms > middle_ms + 1] += p->value / (double)NS_PER_S / half_s;
@@ -112,7 +103,8 @@ static bool add_types(struct tool_call *call, const struct query *q, const struc
         return false;
     }
     for (size_t i = 0; i < sets.n; i++) {
-        struct service *s = find(all, value_of(&sets.at[i], LABEL_SERVICE_NAME));
+        struct service *s =
+            find(all, label_value(sets.at[i].at, sets.at[i].n, SV(LABEL_SERVICE_NAME)));
         if (s == NULL) {
             continue;
         }
@@ -124,7 +116,7 @@ static bool add_types(struct tool_call *call, const struct query *q, const struc
             buf_init(s->types, 1024);
         }
         buf_printf(s->types, "%s%s", s->types->len > 0 ? " " : "",
-                   tool_name(call, value_of(&sets.at[i], "__type__"), 40));
+                   tool_name(call, label_value(sets.at[i].at, sets.at[i].n, SV("__type__")), 40));
     }
     return true;
 }

@@ -87,21 +87,11 @@ enum query_measure query_measure_of(const struct profile_type *type)
 
 /* ---- instances ------------------------------------------------------------------------------- */
 
-static struct sv label_of(const struct store_series *s, const char *name)
-{
-    for (size_t i = 0; i < s->n_labels; i++) {
-        if (sv_eq_str(s->labels[i].name, name)) {
-            return s->labels[i].value;
-        }
-    }
-    return SV("");
-}
-
 /* Returns the number of the kind of a series; n_kinds if it is of none. */
 static size_t kind_of(const struct rates *r, const struct store_series *s)
 {
-    struct sv type = label_of(s, "__type__");
-    struct sv unit = label_of(s, "__unit__");
+    struct sv type = label_value(s->labels, s->n_labels, SV("__type__"));
+    struct sv unit = label_value(s->labels, s->n_labels, SV("__unit__"));
     size_t i = 0;
     while (i < r->o->n_kinds &&
            (!sv_eq(r->o->kinds[i].type, type) || !sv_eq(r->o->kinds[i].unit, unit))) {
@@ -112,7 +102,8 @@ static size_t kind_of(const struct rates *r, const struct store_series *s)
 
 static bool new_instance(struct rates *r, const struct store_series *s, size_t kind, uint32_t i)
 {
-    struct sv service = r->o->by_service ? label_of(s, LABEL_SERVICE_NAME) : SV("");
+    struct sv service =
+        r->o->by_service ? label_value(s->labels, s->n_labels, SV(LABEL_SERVICE_NAME)) : SV("");
     size_t size = sizeof(struct instance) + r->n_steps * sizeof(struct step);
     struct instance **at =
         budget_grow(&r->budget, r->at, &r->cap, (size_t)i + 1, sizeof(struct instance *), &r->err);

@@ -26,22 +26,12 @@ struct pair {
     uint32_t version;
 };
 
-static struct sv value_of(const struct label *labels, size_t n, const char *name)
-{
-    for (size_t i = 0; i < n; i++) {
-        if (sv_eq_str(labels[i].name, name)) {
-            return labels[i].value;
-        }
-    }
-    return SV("");
-}
-
 struct sv query_version_label(const struct label *labels, size_t n)
 {
     static const char *const names[] = {"version", "service_version", "service_git_ref",
                                         "app_kubernetes_io_version", "pod_template_hash"};
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-        if (value_of(labels, n, names[i]).n > 0) {
+        if (label_value(labels, n, sv_from(names[i])).n > 0) {
             return sv_from(names[i]);
         }
     }
@@ -51,19 +41,14 @@ struct sv query_version_label(const struct label *labels, size_t n)
 struct sv query_version_in(const struct label *labels, size_t n)
 {
     struct sv name = query_version_label(labels, n);
-    for (size_t i = 0; name.n > 0 && i < n; i++) {
-        if (sv_eq(labels[i].name, name)) {
-            return labels[i].value;
-        }
-    }
-    return SV("");
+    return name.n > 0 ? label_value(labels, n, name) : SV("");
 }
 
 static bool versions_on_start(void *arg, const struct store_series *s, int64_t time_ns)
 {
     struct finding *f = arg;
     struct sv version = query_version_in(s->labels, s->n_labels);
-    struct sv service = value_of(s->labels, s->n_labels, LABEL_SERVICE_NAME);
+    struct sv service = label_value(s->labels, s->n_labels, SV(LABEL_SERVICE_NAME));
     struct pair pair;
     uint32_t i;
     if (f->visited++ % SERIES_A_LOOK == 0 && !query_alive(f->q, &f->err)) {
