@@ -7,8 +7,9 @@
 #   BUILD=build CANARY_EXPORTER=profilecli scripts/canary.sh [SECONDS]
 set -u
 
-root=$(cd "$(dirname "$0")/.." && pwd)
-build=${BUILD:-$root/build}
+# shellcheck source=scripts/go-tool.sh disable=SC1091
+. "$(dirname "$0")/go-tool.sh"
+build=${build:?} # of go-tool.sh
 canary=${CANARY_EXPORTER:-profilecli}
 seconds=${1:-${CANARY_SECONDS:-60}}
 port=${CANARY_PORT:-24070}
@@ -39,18 +40,7 @@ write: [{url: "store://$dir/store"}]
 EOF
 "$build/profpull" run --config "$dir/profpull.yaml" >"$dir/log" 2>&1 &
 profpull=$!
-up=0
-for _ in $(seq 100); do
-  if curl -sf "http://127.0.0.1:$port/-/ready" >/dev/null; then
-    up=1
-    break
-  fi
-  sleep 0.1
-done
-if [ "$up" = 0 ]; then
-  cat "$dir/log"
-  exit 1
-fi
+await_response "$dir/log" -f "http://127.0.0.1:$port/-/ready"
 "$canary" canary-exporter --listen-address="127.0.0.1:$((port + 2))" --url "http://127.0.0.1:$((port + 1))" \
   --query-probe-set=all --test-frequency=15s >"$dir/canary" 2>&1 &
 exporter=$!

@@ -33,18 +33,7 @@ ROOT_ACCESS_KEY=AKIDEXAMPLE ROOT_SECRET_KEY='hunter2/secret+key' "$gateway" --qu
   --port "127.0.0.1:$port" posix --sidecar "$dir/metadata" "$dir/buckets" >"$dir/log" 2>&1 &
 pid=$!
 trap 'kill $pid 2>/dev/null; wait $pid; rm -rf "$dir"' EXIT
-up=0
-for _ in $(seq 100); do
-  if curl -s "http://127.0.0.1:$port/" >/dev/null; then
-    up=1
-    break
-  fi
-  sleep 0.1
-done
-if [ "$up" = 0 ]; then
-  cat "$dir/log"
-  exit 1
-fi
+await_response "$dir/log" "http://127.0.0.1:$port/"
 if ! "$build/tests/bucket-tool" s3://profiles/some/prefix "http://127.0.0.1:$port" eu-test-1 AKIDEXAMPLE 'hunter2/secret+key'; then
   tail -n 20 "$dir/log"
   exit 1

@@ -33,14 +33,7 @@ trap cleanup EXIT
 start() {
   "$build/profpull" run --config "$dir/$1.yaml" >"$dir/$1.log" 2>&1 &
   pids="$pids $!"
-  for _ in $(seq 100); do
-    if curl -sf "http://127.0.0.1:$2/-/ready" >/dev/null; then
-      return
-    fi
-    sleep 0.1
-  done
-  cat "$dir/$1.log"
-  exit 1
+  await_response "$dir/$1.log" -f "http://127.0.0.1:$2/-/ready"
 }
 
 openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=localhost -addext subjectAltName=IP:127.0.0.1 \

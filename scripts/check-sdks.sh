@@ -36,18 +36,7 @@ EOF
 "$build/profpull" run --config "$dir/profpull.yaml" >"$dir/log" 2>&1 &
 profpull=$!
 trap 'kill $profpull 2>/dev/null; wait $profpull; rm -rf "$dir"' EXIT
-up=0
-for _ in $(seq 100); do
-  if curl -sf "http://127.0.0.1:$((port + 1))/-/ready" >/dev/null; then
-    up=1
-    break
-  fi
-  sleep 0.1
-done
-if [ "$up" = 0 ]; then
-  cat "$dir/log"
-  exit 1
-fi
+await_response "$dir/log" -f "http://127.0.0.1:$((port + 1))/-/ready"
 PROFPULL=$build/profpull "$build/sdks" -receive "http://127.0.0.1:$port" -query "http://127.0.0.1:$((port + 1))" ${node:+-node "$node"} || {
   grep -v level=info "$dir/log"
   exit 1

@@ -1,6 +1,6 @@
 # shellcheck shell=sh
-# Builds the Go programs of tests/, and fetches modules of npm, for the scripts that run them. Sourced by those; sets root, build and
-# go. BUILD (build) and GO (go) say where the programs are and what builds them.
+# Builds the Go programs of tests/, fetches modules of npm, and waits for servers, for the scripts that run them. Sourced by those;
+# sets root, build and go. BUILD (build) and GO (go) say where the programs are and what builds them.
 
 root=$(cd "$(dirname "$0")" && while [ ! -e VERSION ]; do cd ..; done && pwd)
 build=${BUILD:-$root/build}
@@ -49,4 +49,19 @@ npm_modules() {
     echo "npm cannot install $* ($(tail -n 1 "$modules_dir.log"))"
     return 1
   fi
+}
+
+# await_response LOG ARGUMENT...: waits some ten seconds until curl succeeds with these arguments. Otherwise prints
+# the log of the server, and ends the script.
+await_response() {
+  server_log=$1
+  shift
+  for _ in $(seq 100); do
+    if curl -s "$@" >/dev/null; then
+      return
+    fi
+    sleep 0.1
+  done
+  cat "$server_log"
+  exit 1
 }
