@@ -7,6 +7,7 @@
 
 #include "store/blob.h"
 #include "store/private.h"
+#include "store/rows.h"
 
 /* Limit of the list. If it is full, a further profile is noted when it is read again after the
  * background thread has removed entries. */
@@ -148,22 +149,6 @@ static bool is_still_bad(struct db *db, const struct row *row, bool *ret, struct
     return true;
 }
 
-static bool drop_points(struct db *db, const struct row *row, struct err *err)
-{
-    bool ok = true;
-    for (size_t i = 0; ok && i < row->n_series; i++) {
-        sqlite3_stmt *st = db_statement(db, SQL_DROP_POINT, err);
-        if (st == NULL) {
-            return false;
-        }
-        sqlite3_bind_int64(st, 1, row->series[i]);
-        sqlite3_bind_int64(st, 2, row->time_ns);
-        sqlite3_bind_int64(st, 3, row->hash);
-        ok = db_step(db, st, err) == 0;
-    }
-    return ok;
-}
-
 static bool drop_all(struct db *db, const int64_t *profiles, size_t n, struct err *err)
 {
     struct row *row = malloc(sizeof(*row));
@@ -174,7 +159,8 @@ static bool drop_all(struct db *db, const int64_t *profiles, size_t n, struct er
     for (size_t i = 0; ok && i < n; i++) {
         bool bad = false;
         ok = read_row(db, profiles[i], row, err) && is_still_bad(db, row, &bad, err) &&
-             (!bad || drop_points(db, row, err));
+             (!bad ||
+              rows_drop_points(db, row->series, row->n_series, row->time_ns, row->hash, err));
     }
     ok = ok && db_run(db, SQL_COMMIT, err);
     if (!ok && !sqlite3_get_autocommit(db->handle)) {

@@ -220,3 +220,20 @@ bool rows_add(struct writing *w, const struct data_facts *facts, const struct ro
     }
     return add_points(w, facts, rows, *ret_profile, err);
 }
+
+bool rows_drop_points(struct db *db, const int64_t *series, size_t n_series, int64_t time_ns,
+                      int64_t hash, struct err *err)
+{
+    bool ok = true;
+    for (size_t i = 0; ok && i < n_series; i++) {
+        sqlite3_stmt *st = db_statement(db, SQL_DROP_POINT, err);
+        if (st == NULL) {
+            return false;
+        }
+        sqlite3_bind_int64(st, 1, series[i]);
+        sqlite3_bind_int64(st, 2, time_ns);
+        sqlite3_bind_int64(st, 3, hash);
+        ok = db_step(db, st, err) == 0;
+    }
+    return ok;
+}

@@ -27,5 +27,8 @@ bool rows_find_twin(struct writing *w, const struct data_facts *facts, const str
  * next free row is used. *ret_profile is its row. False with err. */
 bool rows_add(struct writing *w, const struct data_facts *facts, const struct rows *rows,
               int64_t place, size_t size, int64_t *ret_profile, struct err *err);
+/* Removes the points of a profile from its series. Within a transaction. False with err. */
+bool rows_drop_points(struct db *db, const int64_t *series, size_t n_series, int64_t time_ns,
+                      int64_t hash, struct err *err);
 
 #endif

@@ -147,17 +147,8 @@ static int next_lost(struct db *db, int64_t size, int64_t after, struct lost_row
 
 static bool drop_row(struct db *db, const struct lost_row *row, struct err *err)
 {
-    for (size_t i = 0; i < row->n_series; i++) {
-        sqlite3_stmt *st = db_statement(db, SQL_DROP_POINT, err);
-        if (st == NULL) {
-            return false;
-        }
-        sqlite3_bind_int64(st, 1, row->series[i]);
-        sqlite3_bind_int64(st, 2, row->time_ns);
-        sqlite3_bind_int64(st, 3, row->hash);
-        if (db_step(db, st, err) != 0) {
-            return false;
-        }
+    if (!rows_drop_points(db, row->series, row->n_series, row->time_ns, row->hash, err)) {
+        return false;
     }
     sqlite3_stmt *st = db_statement(db, SQL_DROP_PROFILE, err);
     if (st == NULL) {
