@@ -8,9 +8,10 @@
  * keep theirs.
  *
  * One thread at a time writes (store_put()). Any number of threads read, each from a snapshot of
- * its own (SQLite's write-ahead log), so readers never delay the writer. Retention removes whole
- * files. A file that is damaged, belongs to another program, or comes from a newer version is
- * counted, named in the log, and left where it is; all other files stay in use.
+ * its own (SQLite's write-ahead log). Before a query reads a file, it commits what was put into the
+ * file's tables, which the writer waits for. Retention removes whole files. A file that is damaged,
+ * belongs to another program, or comes from a newer version is counted, named in the log, and left
+ * where it is; all other files stay in use.
  *
  * Putting a profile computes its labels, the string labels of its samples, its sample types, and
  * the sum of each sample type. Queries for labels and timelines therefore open no profile. A
