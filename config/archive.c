@@ -9,11 +9,13 @@
 
 static bool check_bucket_url(struct sv v)
 {
-    return s3_is_url(v);
+    return s3_is_url(v) || gs_is_url(v);
 }
 
 static const struct text_kind text_bucket_url = {
-    .expected = "a URL such as \"s3://BUCKET/PREFIX\"", .ok = check_bucket_url, .url = true};
+    .expected = "a URL such as \"s3://BUCKET/PREFIX\" or \"gs://BUCKET/PREFIX\" (" BUCKET_NAMES ")",
+    .ok = check_bucket_url,
+    .url = true};
 
 /* The name is a part of the keys of objects. */
 static bool check_writer(struct sv v)
@@ -42,10 +44,31 @@ static const struct field cache_rows[] = {
 };
 static const struct schema schema_cache = SCHEMA(cache_rows, 0);
 
+static bool is_google(const void *record)
+{
+    const struct config_archive *a = record;
+    return a->url != NULL && bucket_url_is_google(sv_from(a->url));
+}
+
+static bool is_amazon(const void *record)
+{
+    return !is_google(record);
+}
+
+/* Reports a missing key of the URL's own object store, and keys of the other one. */
 static void check_archive(struct reader *r, const struct place *at, bool clean, void *out)
 {
-    const struct config_archive *a = out;
-    if (clean && a->url != NULL && yaml_get(at->node, "s3") == NULL) {
+    bool google = is_google(out);
+    struct place other = place_of_key(at, google ? "s3" : "gs");
+    if (((const struct config_archive *)out)->url != NULL && other.node != at->node) {
+        reader_error(r, &other, "has no effect without a URL that begins with %s",
+                     google ? "s3://" : "gs://");
+    }
+    if (clean && google && yaml_get(at->node, "gs") == NULL) {
+        reader_error(r, at,
+                     "missing required key \"gs\": a bucket of Google needs credentials_file, "
+                     "the JSON key of a service account, or credentials: auto or metadata");
+    } else if (clean && !google && yaml_get(at->node, "s3") == NULL) {
         reader_error(r, at,
                      "missing required key \"s3\": a bucket needs a region or an endpoint, "
                      "and credentials");
@@ -58,7 +81,8 @@ static const struct field archive_rows[] = {
     ROW(config_archive, "max_age", max_age_ms, &kind_duration, .arg = &range_kept,
         .initial.ms = 90 * DAY_MS),
     PART("cache", &kind_mapping, .arg = &schema_cache),
-    ROW(config_archive, "s3", bucket, &kind_mapping, .arg = &schema_s3),
+    ROW(config_archive, "s3", bucket, &kind_mapping, .arg = &schema_s3, .when = is_amazon),
+    ROW(config_archive, "gs", bucket, &kind_mapping, .arg = &schema_gs, .when = is_google),
 };
 const struct schema schema_archive =
     SCHEMA(archive_rows, sizeof(struct config_archive), .check = check_archive);

@@ -329,9 +329,9 @@ enum config_recordings {
 
 /* The archive of a store. */
 struct config_archive {
-    const char *url;             /* "s3://BUCKET/PREFIX"; NULL: there is no archive */
-    const char *name;            /* the name of this writer; NULL: see docs/archive.md */
-    int64_t max_age_ms;          /* objects are kept for so long; 0: for ever */
+    const char *url;    /* "s3://BUCKET/PREFIX", "gs://BUCKET/PREFIX"; NULL: there is no archive */
+    const char *name;   /* the name of this writer; NULL: see docs/archive.md */
+    int64_t max_age_ms; /* objects are kept for so long; 0: for ever */
     const char *cache_directory; /* NULL: the cache is in memory */
     uint64_t cache_max_bytes;
     struct bucket_settings bucket;

@@ -107,7 +107,8 @@ static bool check_option(struct sv v)
     "\"file:///directory\""
 
 static const struct text_kind text_url = {.expected = URL_EXPECTED
-                                          ", \"store:///directory\" or \"s3://bucket/prefix\"",
+                                          ", \"store:///directory\" or \"s3://bucket/prefix\" "
+                                          "(" BUCKET_NAMES ")",
                                           .ok = check_url,
                                           .url = true};
 static const struct text_kind text_option_url = {

@@ -90,6 +90,7 @@ void config_file_names(const struct config *config, file_name_fn *fn, void *arg)
         visit_settings(&v, &e->http);
         if (e->archive.url != NULL) {
             visit_settings(&v, &e->archive.bucket.http);
+            visit_file(&v, "credentials_file", e->archive.bucket.service_account_file);
         }
     }
     visit_server(&v, config, "server", &config->server);

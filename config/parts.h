@@ -51,14 +51,19 @@ void check_exclusive(struct reader *r, const struct place *at, const char *group
 void check_one_of(struct reader *r, const struct place *at, bool clean, const char *group,
                   const char *one, const char *other);
 
-/* ---- buckets (s3.c) -------------------------------------------------------------------------- */
+/* ---- buckets (s3.c, gs.c) -------------------------------------------------------------------- */
 
 #define S3_SCHEME "s3"
 /* "s3://bucket/prefix" */
 bool s3_is_url(struct sv v);
 extern const struct schema schema_s3; /* struct bucket_settings */
-/* Completes the settings that schema_s3 has read: the URL, and TLS, proxy and headers from
- * `transport`, whose credentials are not used. */
+/* "gs://bucket/prefix" */
+bool gs_is_url(struct sv v);
+extern const struct schema schema_gs; /* struct bucket_settings */
+/* The names that buckets may have, for messages. */
+#define BUCKET_NAMES "the name of a bucket has 3 to 63 letters, digits, \".\", \"_\" and \"-\""
+/* Completes the settings that schema_s3 or schema_gs has read: the URL, and TLS, proxy and headers
+ * from `transport`, whose credentials are not used. */
 void bucket_complete(struct bucket_settings *b, const char *url,
                      const struct http_settings *transport);
 extern const struct schema schema_archive; /* struct config_archive (archive.c) */

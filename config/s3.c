@@ -133,7 +133,7 @@ void bucket_complete(struct bucket_settings *b, const char *url,
     struct http_settings own = b->http;
     b->url = url;
     b->http = *transport;
-    b->http.auth = HTTP_AUTH_S3;
+    b->http.auth = bucket_url_is_google(sv_from(url)) ? HTTP_AUTH_NONE : HTTP_AUTH_S3;
     b->http.region = own.region;
     b->http.username = own.username;
     b->http.username_file = own.username_file;

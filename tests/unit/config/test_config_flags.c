@@ -77,7 +77,8 @@ TEST(mistakes_have_the_messages_of_a_file)
         {{.name = "n"}, "missing required key \"url\""},
         {{.name = "n", .url = "http://h?q", .protocol = "ingest"},
          "url: expected a URL such as \"http://host:4040\" without user, query and fragment, or "
-         "\"file:///directory\", \"store:///directory\" or \"s3://bucket/prefix\""},
+         "\"file:///directory\", \"store:///directory\" or \"s3://bucket/prefix\" (the name of a "
+         "bucket has 3 to 63 letters, digits, \".\", \"_\" and \"-\")"},
         {{.name = "n", .url = "http://h", .tenant = "a/b"},
          "tenant_id: expected at most 150 letters, digits and !-_.*'() (not \".\" or \"..\"), got "
          "\"a/b\""},

@@ -509,7 +509,8 @@ TEST(mistakes_in_endpoints)
 {
 #define URL_EXPECTED                                                                               \
     "expected a URL such as \"http://host:4040\" without user, query and fragment, or "            \
-    "\"file:///directory\", \"store:///directory\" or \"s3://bucket/prefix\""
+    "\"file:///directory\", \"store:///directory\" or \"s3://bucket/prefix\" (the name of a "      \
+    "bucket has 3 to 63 letters, digits, \".\", \"_\" and \"-\")"
     static const struct mistake cases[] = {
         {"scrape_configs: [{job_name: a}]\n", "f:1:1: write: at least one endpoint is needed\n"},
         {"scrape_configs: [{job_name: a}]\nwrite: {url: x}\n",
