@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "server/http2_budget.h"
+#include "server/http2_frames.h"
 #include "server/http2_stream.h"
 
 /* Time for the client to read that its connection ends. */
@@ -15,12 +16,13 @@
  * the request is refused, but the rest of the head has to be unpacked, since later heads refer to
  * it; a few bytes can stand for megabytes, and checking these takes the time of a core. */
 #define HEAD_UNPACKED_MAX (4 * REQUEST_HEAD_MAX)
-/* The first type of frame that RFC 9113 does not define. */
-#define FIRST_UNKNOWN 10
 
 struct http2 {
     struct http2_link link;
     struct http2_budget budget;
+    struct http2_frames frames;
+    size_t content; /* bytes of the present frame that a stream has taken */
+    bool asks;      /* the present frame begins or completes a request */
     int64_t now_ms;
     int64_t idle_ms;   /* the time since when no stream is open */
     size_t head_bytes; /* unpacked bytes of the head now arriving */
@@ -67,40 +69,23 @@ static void take(struct http2 *h, int64_t cost, enum connection_end why)
 
 /* ---- what the client sends ------------------------------------------------------------------- */
 
-static int http2_on_frame_begins(nghttp2_session *session, const nghttp2_frame_hd *hd, void *arg)
+/* Charges the frame that has just been read. A frame that libnghttp2 has ignored has neither asked
+ * for anything nor brought content to a stream. */
+static void charge(struct http2 *h)
 {
-    struct http2 *h = arg;
-    (void)session;
-    switch (hd->type) {
-    case NGHTTP2_HEADERS:
-        break;
-    case NGHTTP2_DATA:
-        if (hd->length < HTTP2_DATA_MIN && (hd->flags & NGHTTP2_FLAG_END_STREAM) == 0) {
-            take(h, HTTP2_COST_FRAME, CONNECTION_FLOOD);
-        } else {
-            http2_budget_give(&h->budget, HTTP2_GAIN_RECEIVED);
-        }
-        break;
-    case NGHTTP2_RST_STREAM:
+    uint8_t type = h->frames.type;
+    bool content = type == NGHTTP2_DATA && h->content >= HTTP2_DATA_MIN;
+    if (content || (type == NGHTTP2_DATA && h->asks)) {
+        http2_budget_give(&h->budget, HTTP2_GAIN_RECEIVED);
+    } else if (type == NGHTTP2_RST_STREAM) {
         take(h, HTTP2_COST_RESET, CONNECTION_RESETS);
-        break;
-    default:
-        take(h, HTTP2_COST_FRAME, CONNECTION_FLOOD);
-        break;
+    } else if (!h->asks) {
+        int64_t bytes = h->frames.length / HTTP2_BYTES_FOR_COST;
+        take(h, (type == NGHTTP2_HEADERS ? HTTP2_COST_HEAD : HTTP2_COST_FRAME) + bytes,
+             CONNECTION_FLOOD);
     }
-    return h->spent ? NGHTTP2_ERR_CALLBACK_FAILURE : 0;
-}
-
-/* Frames of unknown types are ignored. Their types are registered as extensions, because libnghttp2
- * calls http2_on_frame_begins() for no others. */
-static int http2_on_unknown(nghttp2_session *session, void **payload, const nghttp2_frame_hd *hd,
-                            void *arg)
-{
-    (void)session;
-    (void)payload;
-    (void)hd;
-    (void)arg;
-    return NGHTTP2_ERR_CANCEL;
+    h->content = 0;
+    h->asks = false;
 }
 
 static bool has_room(const struct http2 *h)
@@ -121,10 +106,12 @@ static void note_refused(struct http2 *h)
 static int http2_on_invalid_frame(nghttp2_session *session, const nghttp2_frame *frame, int error,
                                   void *arg)
 {
+    struct http2 *h = arg;
     (void)session;
     (void)frame;
     if (error == NGHTTP2_ERR_REFUSED_STREAM) {
-        note_refused(arg);
+        h->asks = true;
+        note_refused(h);
     }
     return 0;
 }
@@ -144,6 +131,7 @@ static int http2_on_head_begins(nghttp2_session *session, const nghttp2_frame *f
         return 0;
     }
     h->head_ms = h->now_ms;
+    h->asks = true;
     struct http2_stream *s = has_room(h) ? http2_stream_new(&h->link, id) : NULL;
     if (s == NULL) {
         refuse_stream(h, id);
@@ -188,6 +176,7 @@ static int http2_on_frame(nghttp2_session *session, const nghttp2_frame *frame, 
         }
     } else if (s != NULL && ends &&
                (frame->hd.type == NGHTTP2_DATA || frame->hd.type == NGHTTP2_HEADERS)) {
+        h->asks = true;
         http2_stream_end(s);
     } else if (s != NULL && frame->hd.type == NGHTTP2_RST_STREAM) {
         s->reset = true;
@@ -198,10 +187,11 @@ static int http2_on_frame(nghttp2_session *session, const nghttp2_frame *frame, 
 static int http2_on_data(nghttp2_session *session, uint8_t flags, int32_t id, const uint8_t *data,
                          size_t n, void *arg)
 {
+    struct http2 *h = arg;
     struct http2_stream *s = nghttp2_session_get_stream_user_data(session, id);
     (void)flags;
-    (void)arg;
     if (s != NULL) {
+        h->content += n;
         http2_stream_data(s, (struct sv){.p = (const char *)data, .n = n});
     } else {
         nghttp2_session_consume_connection(session, n);
@@ -252,7 +242,7 @@ static int http2_on_frame_sent(nghttp2_session *session, const nghttp2_frame *fr
     struct http2 *h = arg;
     bool content = frame->hd.type == NGHTTP2_DATA || frame->hd.type == NGHTTP2_HEADERS;
     (void)session;
-    if (frame->hd.type == NGHTTP2_DATA) {
+    if (frame->hd.type == NGHTTP2_DATA && frame->hd.length >= HTTP2_SENT_MIN) {
         http2_budget_give(&h->budget, HTTP2_GAIN_SENT);
     }
     if (content && (frame->hd.flags & NGHTTP2_FLAG_END_STREAM) != 0) {
@@ -278,6 +268,23 @@ void http2_write(struct http2 *h, struct evbuffer *out)
     h->link.busy = busy;
 }
 
+/* Reads frame by frame, so that each is charged before the next. Returns 0 or an error of
+ * libnghttp2. */
+static ssize_t read_frames(struct http2 *h, struct sv data)
+{
+    ssize_t n = 0;
+    while (n >= 0 && data.n > 0 && !h->spent) {
+        bool whole = false;
+        size_t used = http2_frames_take(&h->frames, data, &whole);
+        n = nghttp2_session_mem_recv(h->link.session, (const uint8_t *)data.p, used);
+        if (whole) {
+            charge(h);
+        }
+        data = sv_skip(data, used);
+    }
+    return n < 0 ? n : 0;
+}
+
 void http2_read(struct http2 *h, struct sv data)
 {
     if (h->ended) {
@@ -285,12 +292,12 @@ void http2_read(struct http2 *h, struct sv data)
     }
     h->link.busy = true;
     h->now_ms = clock_mono_ms();
-    ssize_t n = nghttp2_session_mem_recv(h->link.session, (const uint8_t *)data.p, data.n);
+    ssize_t error = read_frames(h, data);
     if (h->spent) {
         finish(h, h->spent_on, NGHTTP2_ENHANCE_YOUR_CALM);
-    } else if (n == NGHTTP2_ERR_FLOODED) {
+    } else if (error == NGHTTP2_ERR_FLOODED) {
         finish(h, CONNECTION_FLOOD, NGHTTP2_ENHANCE_YOUR_CALM);
-    } else if (n < 0) {
+    } else if (error != 0) {
         finish(h, CONNECTION_PROTOCOL, NGHTTP2_PROTOCOL_ERROR);
     }
     h->link.busy = false;
@@ -356,7 +363,6 @@ static bool make_session(struct http2 *h)
     nghttp2_option *option = NULL;
     bool ok = nghttp2_session_callbacks_new(&calls) == 0 && nghttp2_option_new(&option) == 0;
     if (ok) {
-        nghttp2_session_callbacks_set_on_begin_frame_callback(calls, http2_on_frame_begins);
         nghttp2_session_callbacks_set_on_begin_headers_callback(calls, http2_on_head_begins);
         nghttp2_session_callbacks_set_on_header_callback(calls, http2_on_header);
         nghttp2_session_callbacks_set_on_frame_recv_callback(calls, http2_on_frame);
@@ -364,10 +370,6 @@ static bool make_session(struct http2 *h)
         nghttp2_session_callbacks_set_on_stream_close_callback(calls, http2_on_stream_close);
         nghttp2_session_callbacks_set_on_frame_send_callback(calls, http2_on_frame_sent);
         nghttp2_session_callbacks_set_on_invalid_frame_recv_callback(calls, http2_on_invalid_frame);
-        nghttp2_session_callbacks_set_unpack_extension_callback(calls, http2_on_unknown);
-        for (unsigned type = FIRST_UNKNOWN; type <= UINT8_MAX; type++) {
-            nghttp2_option_set_user_recv_extension_type(option, (uint8_t)type);
-        }
         nghttp2_option_set_no_auto_window_update(option, 1);
         nghttp2_option_set_no_closed_streams(option, 1);
         ok = nghttp2_session_server_new2(&h->link.session, calls, h, option) == 0;
@@ -408,6 +410,7 @@ struct http2 *http2_new(struct connection *owner, void (*on_output)(void *arg), 
     h->idle_ms = h->now_ms;
     TAILQ_INIT(&h->link.streams);
     http2_budget_init(&h->budget, h->now_ms);
+    http2_frames_init(&h->frames, http2_preface().n);
     return make_session(h) && send_settings(h) ? h : http2_free(h);
 }
 

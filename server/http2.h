@@ -11,7 +11,8 @@
  * - the head of a request has the limit of HTTP/1, and the time limits of HTTP/1 apply to each
  *   stream: head, body, response;
  * - frames that ask for nothing, and streams that are given up, take from a budget
- *   (http2_budget.h);
+ *   (http2_budget.h). Frames are counted in front of libnghttp2 (http2_frames.h), which reports
+ *   none that it ignores;
  * - libnghttp2 limits CONTINUATION frames, the replies to PING and SETTINGS that wait to be sent,
  *   and the size of its tables.
  */

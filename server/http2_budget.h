@@ -1,6 +1,7 @@
 /* A budget for the frames of HTTP/2 that cost the server work and ask for nothing: PING, SETTINGS,
- * PRIORITY, WINDOW_UPDATE, empty DATA, and streams that are given up. Each such frame takes from
- * the budget of its connection. Time, frames that carry content, and requests that are answered put
+ * PRIORITY, WINDOW_UPDATE, CONTINUATION, empty DATA, frames for streams that have ended, frames of
+ * unknown types, and streams that are given up. Each such frame takes from the budget of its
+ * connection. Time, frames that carry content, and requests that are answered put
  * something back. A connection whose budget is used up floods the server, and ends.
  *
  * Pure; one owner.
@@ -17,18 +18,27 @@
 #define HTTP2_BUDGET_RATE 100
 /* The cost of a frame that asks for nothing. */
 #define HTTP2_COST_FRAME 1
+/* A frame that asks for nothing costs 1 more for each so many bytes of its payload. A client that
+ * learns late that its body is refused has sent a window of it, 256 KiB: 80 with a budget of 2,000.
+ */
+#define HTTP2_BYTES_FOR_COST 4096
 /* The cost of a stream that is given up, or that breaks the rules. */
 #define HTTP2_COST_RESET 10
-/* The cost of a request whose head is malformed or too large: more than its response gains. */
+/* The cost of a request whose head is malformed or too large, more than its response gains; and of
+ * a head that begins no request. */
 #define HTTP2_COST_HEAD 20
 /* Gain by a request that is answered to its end. */
 #define HTTP2_GAIN_ANSWER 10
 /* Gain by a frame of content that is sent: a client may answer it with a WINDOW_UPDATE for the
  * stream, another for the connection, and a PING that measures the way. */
 #define HTTP2_GAIN_SENT 3
+/* A sent frame with fewer bytes of content gains nothing: a client with a window of 1 byte could
+ * pay for each WINDOW_UPDATE with the frame that it causes. */
+#define HTTP2_SENT_MIN 1024
 /* Gain by a frame of content that arrives. */
 #define HTTP2_GAIN_RECEIVED 1
-/* DATA with fewer bytes, unless it is the last of its stream, counts as asking for nothing. */
+/* DATA with fewer bytes of content, unless it is the last of its stream, asks for nothing. Padding
+ * is no content. */
 #define HTTP2_DATA_MIN 64
 
 struct http2_budget {

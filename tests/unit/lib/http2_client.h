@@ -11,6 +11,7 @@
 
 #define H2_END_STREAM 1
 #define H2_END_HEADERS 4
+#define H2_PADDED 8
 #define H2_ACK 1
 
 struct h2_client {

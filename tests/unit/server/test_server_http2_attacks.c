@@ -32,7 +32,16 @@ static void work_ok(struct exchange *x)
     exchange_text(x, 200, "text/plain", SV("ok"));
 }
 
+static void work_large(struct exchange *x)
+{
+    static const char zeros[4096];
+    for (int i = 0; i < 256; i++) {
+        buf_append(&x->reply, zeros, sizeof(zeros));
+    }
+}
+
 static const struct route routes[] = {
+    {"/large", .set = ROUTE_QUERY, .work = work_large},
     {"/ok", .set = ROUTE_ADMIN, .handle = reply_ok},
     {"/work", .set = ROUTE_QUERY, .methods = ROUTE_ANY, .work = work_ok},
     {.path = NULL},
@@ -119,12 +128,40 @@ static void check_goaway(struct h2_client *c, uint32_t code, const char *row)
 
 /* ---- floods ---------------------------------------------------------------------------------- */
 
+/* Streams of flood(): one whose body is awaited, and one that has been answered. */
+#define OPEN 1
+#define ANSWERED 3
+
 struct frame_row {
     const char *name;
     uint8_t type, flags;
-    uint32_t id; /* of an open stream: 1 */
+    uint32_t id;
     struct sv payload;
 };
+
+/* Sends a frame again and again, at most so many times. Checks why the connection ends. */
+static void flood(const struct frame_row *row, int most, const char *reason)
+{
+    void *own = NULL;
+    setup(&own);
+    struct fixture *f = own;
+    struct h2_client c = h2_dial(f->server, SV(""));
+    h2_request(&c, OPEN, "POST", "/work", NULL, NULL, 0);
+    h2_get(&c, ANSWERED, "/ok");
+    struct h2_answer a = h2_wait(&c, ANSWERED);
+    CHECK_INT(a.status, 200, row->name);
+    h2_done(&a);
+    for (int n = 0; n < most; n++) {
+        if (!h2_frame(&c, row->type, row->flags, row->id, row->payload)) {
+            break;
+        }
+    }
+    check_goaway(&c, NGHTTP2_ENHANCE_YOUR_CALM, row->name);
+    h2_close(&c);
+    check_ended(f, reason, row->name);
+    check_neighbour(f);
+    teardown(&own);
+}
 
 TEST(frames_that_ask_for_nothing)
 {
@@ -133,32 +170,105 @@ TEST(frames_that_ask_for_nothing)
         {"PING with ACK", NGHTTP2_PING, H2_ACK, 0, {"12345678", 8}},
         {"SETTINGS", NGHTTP2_SETTINGS, 0, 0, {"", 0}},
         {"SETTINGS that change the window", NGHTTP2_SETTINGS, 0, 0, {"\0\4\0\0\0\1", 6}},
-        {"PRIORITY", NGHTTP2_PRIORITY, 0, 3, {"\0\0\0\0\1", 5}},
+        {"PRIORITY", NGHTTP2_PRIORITY, 0, 5, {"\0\0\0\0\1", 5}},
+        {"PRIORITY of an answered stream", NGHTTP2_PRIORITY, 0, ANSWERED, {"\0\0\0\0\1", 5}},
+        {"GOAWAY", NGHTTP2_GOAWAY, 0, 0, {"\0\0\0\0\0\0\0\0", 8}},
         {"WINDOW_UPDATE", NGHTTP2_WINDOW_UPDATE, 0, 0, {"\0\0\0\1", 4}},
-        {"WINDOW_UPDATE of a stream", NGHTTP2_WINDOW_UPDATE, 0, 1, {"\0\0\0\1", 4}},
-        {"empty DATA", NGHTTP2_DATA, 0, 1, {"", 0}},
-        {"DATA of one byte", NGHTTP2_DATA, 0, 1, {"x", 1}},
-        {"padded DATA", NGHTTP2_DATA, 8, 1, {"\5\0\0\0\0\0", 6}},
+        {"WINDOW_UPDATE of a stream", NGHTTP2_WINDOW_UPDATE, 0, OPEN, {"\0\0\0\1", 4}},
+        {"... of an answered stream", NGHTTP2_WINDOW_UPDATE, 0, ANSWERED, {"\0\0\0\1", 4}},
+        {"empty DATA", NGHTTP2_DATA, 0, OPEN, {"", 0}},
+        {"DATA of one byte", NGHTTP2_DATA, 0, OPEN, {"x", 1}},
+        {"padded DATA", NGHTTP2_DATA, H2_PADDED, OPEN, {"\5\0\0\0\0\0", 6}},
+        {"empty DATA for an answered stream", NGHTTP2_DATA, 0, ANSWERED, {"", 0}},
+        {"... that ends it again", NGHTTP2_DATA, H2_END_STREAM, ANSWERED, {"", 0}},
+        {"a head for an answered stream",
+         NGHTTP2_HEADERS,
+         H2_END_HEADERS | H2_END_STREAM,
+         ANSWERED,
+         {"\x82", 1}},
         {"a frame of an unknown type", 0x77, 0, 0, {"", 0}},
+        {"... of an answered stream", 0x0a, 0xff, ANSWERED, {"", 0}},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        void *own = NULL;
-        setup(&own);
-        struct fixture *f = own;
-        struct h2_client c = h2_dial(f->server, SV(""));
-        h2_request(&c, 1, "POST", "/work", NULL, NULL, 0);
-        for (int n = 0; n < MANY; n++) {
-            if (!h2_frame(&c, rows[i].type, rows[i].flags, rows[i].id, rows[i].payload)) {
-                break;
-            }
-        }
-        check_goaway(&c, NGHTTP2_ENHANCE_YOUR_CALM, rows[i].name);
-        h2_close(&c);
-        check_ended(f, "flood", rows[i].name);
-        check_neighbour(f);
-        teardown(&own);
+        flood(&rows[i], MANY, "flood");
     }
 }
+
+TEST(an_answered_stream_that_is_given_up_again_and_again)
+{
+    flood(&(const struct frame_row){"", NGHTTP2_RST_STREAM, 0, ANSWERED, {"\0\0\0\10", 4}}, MANY,
+          "resets");
+}
+
+/* Fewer frames than the budget allows, but 19 MB of them. */
+TEST(large_frames_that_ask_for_nothing)
+{
+    static const char zeros[16384];
+    static const struct frame_row rows[] = {
+        {"DATA for an answered stream", NGHTTP2_DATA, 0, ANSWERED, {zeros, sizeof(zeros)}},
+        {"a frame of an unknown type", 0x77, 0, 0, {zeros, sizeof(zeros)}},
+        {"GOAWAY with a long reason", NGHTTP2_GOAWAY, 0, 0, {zeros, sizeof(zeros)}},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        flood(&rows[i], 1200, "flood");
+    }
+}
+
+/* Frames with 255 bytes of padding and no content. */
+TEST(padding_without_content)
+{
+    static const char padding[256] = "\xff";
+    flood(&(const struct frame_row){"", NGHTTP2_DATA, H2_PADDED, OPEN, {padding, sizeof(padding)}},
+          MANY, "flood");
+}
+
+/* A client that lets the server send one byte at a time. */
+TEST_ON(struct fixture *f, windows_of_one_byte)
+{
+    struct h2_client c = h2_dial(f->server, (struct sv){"\0\4\0\0\0\1", 6});
+    bool reads = h2_get(&c, 1, "/large");
+    for (int i = 0; reads && i < MANY; i++) {
+        reads = h2_frame(&c, NGHTTP2_WINDOW_UPDATE, 0, 1, (struct sv){"\0\0\0\1", 4});
+    }
+    check_goaway(&c, NGHTTP2_ENHANCE_YOUR_CALM, "");
+    h2_close(&c);
+    check_ended(f, "flood", "");
+    check_neighbour(f);
+}
+
+/* ---- clients that do not attack -------------------------------------------------------------- */
+
+/* A client learns that its body is refused after it has sent a window of it. */
+TEST_ON(struct fixture *f, bodies_that_are_refused_late)
+{
+    static const char zeros[16384];
+    SCOPED(h2_client) c = h2_dial(f->server, SV(""));
+    for (uint32_t id = 1; id < 41; id += 2) {
+        h2_request(&c, id, "POST", "/nothing", NULL, NULL, 0);
+        SCOPED(h2_answer) a = h2_wait(&c, id);
+        CHECK_INT(a.status, 404, "");
+        for (int i = 0; i < 16; i++) {
+            h2_frame(&c, NGHTTP2_DATA, 0, id, (struct sv){zeros, sizeof(zeros)});
+        }
+    }
+    h2_get(&c, 41, "/ok");
+    SCOPED(h2_answer) a = h2_wait(&c, 41);
+    assert_int_equal(a.status, 200);
+}
+
+TEST_ON(struct fixture *f, goaway_between_a_request_and_its_answer)
+{
+    SCOPED(h2_client) c = h2_dial(f->server, SV(""));
+    h2_request(&c, 1, "POST", "/work", NULL, NULL, 0);
+    h2_frame(&c, NGHTTP2_GOAWAY, 0, 0, (struct sv){"\0\0\0\0\0\0\0\0", 8});
+    h2_frame(&c, NGHTTP2_DATA, H2_END_STREAM, 1, SV("x"));
+    SCOPED(h2_answer) a = h2_wait(&c, 1);
+    assert_int_equal(a.status, 200);
+    CHECK_STR(a.body.data, "ok", "");
+    assert_int_equal(a.goaway, UINT32_MAX);
+}
+
+/* ---- streams --------------------------------------------------------------------------------- */
 
 TEST(streams_that_are_given_up)
 {
