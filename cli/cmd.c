@@ -18,10 +18,10 @@
 const struct command *command_at(size_t i)
 {
     static const struct command *const commands[] = {
-        &cmd_run,       &cmd_check,      &cmd_discover, &cmd_explain, &cmd_relabel, &cmd_scrape,
-        &cmd_import,    &cmd_verify,     &cmd_status,   &cmd_query,   &cmd_flame,   &cmd_open,
-        &cmd_pgo,       &cmd_jfr,        &cmd_mcp,      &cmd_spool,   &cmd_convert, &cmd_reload,
-        &cmd_log_level, &cmd_completion, &cmd_help,     &cmd_version,
+        &cmd_run,    &cmd_check,     &cmd_discover,   &cmd_explain, &cmd_relabel, &cmd_scrape,
+        &cmd_import, &cmd_verify,    &cmd_status,     &cmd_query,   &cmd_flame,   &cmd_open,
+        &cmd_pgo,    &cmd_jfr,       &cmd_mcp,        &cmd_store,   &cmd_spool,   &cmd_convert,
+        &cmd_reload, &cmd_log_level, &cmd_completion, &cmd_help,    &cmd_version,
     };
     return i < sizeof(commands) / sizeof(commands[0]) ? commands[i] : NULL;
 }

@@ -39,6 +39,7 @@ extern const struct command cmd_pgo;
 extern const struct command cmd_jfr;
 extern const struct command cmd_mcp;
 extern const struct command cmd_spool;
+extern const struct command cmd_store;
 extern const struct command cmd_convert;
 extern const struct command cmd_reload;
 extern const struct command cmd_log_level;

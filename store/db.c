@@ -539,17 +539,28 @@ static bool set_up(struct db *db, bool make, bool *ret_empty, struct err *err)
     return ok;
 }
 
-bool db_open(struct db *db, const char *path, bool make, bool *ret_empty, struct err *err)
+static bool open_flags(struct db *db, const char *path, bool make, int flags, bool *ret_empty,
+                       struct err *err)
 {
     *db = (struct db){.path = path, .data_fd = -1};
     *ret_empty = false;
-    int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | (make ? SQLITE_OPEN_CREATE : 0);
-    int rc = sqlite3_open_v2(path, &db->handle, flags, NULL);
+    int rc = sqlite3_open_v2(path, &db->handle, flags | SQLITE_OPEN_NOMUTEX, NULL);
     bool ok = rc == SQLITE_OK ? set_up(db, make, ret_empty, err) : fail(db, rc, err);
     if (!ok) {
         db_close(db);
     }
     return ok;
+}
+
+bool db_open(struct db *db, const char *path, bool make, bool *ret_empty, struct err *err)
+{
+    return open_flags(db, path, make, SQLITE_OPEN_READWRITE | (make ? SQLITE_OPEN_CREATE : 0),
+                      ret_empty, err);
+}
+
+bool db_open_reader(struct db *db, const char *path, bool *ret_empty, struct err *err)
+{
+    return open_flags(db, path, false, SQLITE_OPEN_READONLY, ret_empty, err);
 }
 
 /* Appends a path. Characters with a meaning in a URI are escaped. */

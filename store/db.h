@@ -120,6 +120,9 @@ bool db_open(struct db *db, const char *path, bool make, bool *ret_empty, struct
  * index because the directory or the disk cannot be written. False if the file has a log, since its
  * commits would be missing. *ret_empty is as in db_open(). */
 bool db_open_still(struct db *db, const char *path, bool *ret_empty, struct err *err);
+/* Opens a database for reading only, with its log, while another process may write it. *ret_empty
+ * is as in db_open(). */
+bool db_open_reader(struct db *db, const char *path, bool *ret_empty, struct err *err);
 /* Opens a database that is an object of an archive: `name` in a file system of SQLite's
  * (store/archive/vfs.h). It never changes. *ret_empty is as in db_open(). */
 bool db_open_remote(struct db *db, const char *vfs, const char *name, bool *ret_empty,

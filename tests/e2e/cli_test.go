@@ -82,7 +82,7 @@ func TestUsage(t *testing.T) {
 	} {
 		expectCall(t, c.code, c.stdout, c.stderr, c.args...)
 	}
-	for _, name := range []string{"run", "check", "discover", "relabel", "scrape", "import", "verify", "status", "spool", "version"} {
+	for _, name := range []string{"run", "check", "discover", "relabel", "scrape", "import", "verify", "status", "spool", "store", "version"} {
 		expectCall(t, exitDone, "Usage: profpull "+name, "", name, "--help")
 	}
 	expectCall(t, exitDone, "good", "", "check", "--config", good)
