@@ -359,14 +359,12 @@ static bool check_sample(const struct pprof_index *x, struct sv sample, struct e
 
 static bool check_samples(const struct pprof_index *x, struct err *err)
 {
-    struct wire_reader r = wire_reader_of(x->plain);
-    struct wire_field f = {.number = 0};
-    while (wire_next(&r, &f)) {
-        if (f.number == PROFILE_SAMPLE && !check_sample(x, f.bytes, err)) {
-            return false;
-        }
+    const struct pprof_entries *samples = &x->entries[PROFILE_SAMPLE];
+    bool good = true;
+    for (size_t i = 0; good && i < samples->ids.n; i++) {
+        good = check_sample(x, pprof_span_of(x, samples->spans[i]), err);
     }
-    return true;
+    return good;
 }
 
 /* Checks everything that a reader of the profile relies on: fields, strings, ids. */
@@ -374,14 +372,12 @@ static bool check_profile(struct receive *r, struct receive_item *item, struct s
                           struct err *err)
 {
     struct pprof_index index;
-    if (!pprof_check(plain, &item->summary, err) ||
-        !pprof_small_enough(item->summary.n, "profile", err)) {
+    if (!pprof_index_whole(&index, item->scratch, plain, "profile", r->seed, err)) {
         return false;
     }
+    item->summary = index.summary;
     pprof_summary_name_types(plain, &item->summary);
-    return check_types(&item->summary, err) &&
-           pprof_index(&index, item->scratch, plain, &item->summary, r->seed, err) &&
-           check_samples(&index, err);
+    return check_types(&item->summary, err) && check_samples(&index, err);
 }
 
 static bool open_pprof(struct receive *r, struct receive_item *item, struct err *err)

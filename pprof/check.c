@@ -1,9 +1,7 @@
 #include "pprof/check.h"
 
-#include <endian.h>
-#include <string.h>
-
 #include "pprof/fields.h"
+#include "pprof/quick.h"
 
 /* The state of one pass. It remembers the largest index of a string, which can only be checked at
  * the end, because the strings may come last. */
@@ -62,114 +60,95 @@ static bool check_numbers(struct pass *p, const struct field_table *table,
 }
 
 /* ---- messages that are good ------------------------------------------------------------------
- * Nearly all messages consist of short numbers, are written in the same way, and have nothing
- * wrong. quick_message() recognizes these in a fourth of the time that check_message() takes. If
- * it returns false, the message may still be good: check_message() decides, and finds the error if
- * there is one. */
+ * Nearly all entries are written in the same way, and have nothing wrong. The functions below
+ * recognize these in a fifth of the time that check_message() takes. If one returns false, the
+ * entry may still be good: check_message() decides, and finds the error if there is one. */
 
-/* The top bits of eight bytes. A bit is set if the number continues in the next byte. */
-#define TOP_BITS UINT64_C(0x8080808080808080)
-
-/* Returns true if a packed field consists of whole numbers of at most nine bytes, and, if they are
- * ids, has no byte of 0. Reads eight bytes at a time. */
-static bool quick_numbers(struct pass *p, enum field_kind kind, struct sv packed)
+/* Reads the index of a string if it is next. */
+static inline void take_string(struct pass *p, struct rest *r, const struct field_table *table,
+                               unsigned field)
 {
-    uint64_t unusual = 0;
-    size_t n = 0;
-    for (size_t i = 0; i < packed.n; i += sizeof(uint64_t)) {
-        size_t left = packed.n - i;
-        uint64_t bytes = UINT64_C(0x0101010101010101);
-        memcpy(&bytes, packed.p + i, left < sizeof(bytes) ? left : sizeof(bytes));
-        bytes = le64toh(bytes);
-        uint64_t more = bytes & TOP_BITS;
-        uint64_t zero = (bytes - TOP_BITS / 0x80) & ~bytes & TOP_BITS;
-        /* Runs of four bytes that go on, at the end of these eight and in the next, are fine. */
-        unusual |= more & more >> 8 & more >> 16 & more >> 24 & more >> 32;
-        unusual |= kind == FIELD_IDS ? zero : 0;
-        n += 8 - (size_t)__builtin_popcountll(more);
+    const char *start = r->next;
+    uint64_t index = take(r, field);
+    if (index > p->string_max) {
+        note_string(p, table, index, (size_t)(start - p->plain.p));
     }
-    bool cut = packed.n > 0 && (unsigned char)packed.p[packed.n - 1] >= 0x80;
-    p->values += kind == FIELD_NUMBERS ? n - (-packed.n & 7) : 0;
-    return unusual == 0 && !cut;
 }
 
-static bool quick_message(struct pass *p, const struct field_table *table, struct sv message);
-
-/* Returns true if a field with a length is good for certain. */
-static inline bool quick_bytes(struct pass *p, const struct field_table *table, unsigned number,
-                               struct sv bytes)
+static inline bool quick_label(struct pass *p, const struct field_table *table, struct sv message)
 {
-    enum field_kind kind = (enum field_kind)table->kind[number];
-    return kind == FIELD_MESSAGE
-               ? quick_message(p, table->sub[number], bytes)
-               : (kind == FIELD_IDS || kind == FIELD_NUMBERS) && quick_numbers(p, kind, bytes);
+    struct rest r = rest_of(p->plain, message);
+    take_string(p, &r, table, LABEL_KEY);
+    take_string(p, &r, table, LABEL_STR);
+    take(&r, LABEL_NUM);
+    take_string(p, &r, table, LABEL_NUM_UNIT);
+    return is_good_end(&r);
 }
 
-/* Returns true if a field with one number is good for certain. */
-static inline bool quick_number(struct pass *p, const struct field_table *table, unsigned number,
-                                uint64_t value, const char *at)
+/* A sample: locations, values, and labels. */
+static inline bool quick_sample(struct pass *p, const struct field_table *table, struct sv message)
 {
-    switch ((enum field_kind)table->kind[number]) {
-    case FIELD_STRING:
-        note_string(p, table, value, (size_t)(at - p->plain.p));
-        return true;
-    case FIELD_NUMBERS:
-        p->values++;
-        return true;
-    case FIELD_NUMBER:
-        return true;
-    case FIELD_ID:
-    case FIELD_IDS:
-        return value != 0;
-    default:
+    struct rest r = rest_of(p->plain, message);
+    size_t frames = 0;
+    bool good = quick_repeated(&r, SAMPLE_LOCATION_ID, true, &frames) &&
+                quick_repeated(&r, SAMPLE_VALUE, false, &p->values);
+    while (good && is_next(&r, SAMPLE_LABEL << 3 | WIRE_BYTES)) {
+        good = quick_label(p, table->sub[SAMPLE_LABEL], take_bytes(&r, SAMPLE_LABEL));
+    }
+    return good && is_good_end(&r);
+}
+
+static inline bool quick_location(struct pass *p, struct sv message)
+{
+    struct rest r = rest_of(p->plain, message);
+    uint64_t id = take(&r, LOCATION_ID);
+    take(&r, LOCATION_MAPPING_ID);
+    take(&r, LOCATION_ADDRESS);
+    while (is_next(&r, LOCATION_LINE << 3 | WIRE_BYTES)) {
+        struct rest line = rest_of(p->plain, take_bytes(&r, LOCATION_LINE));
+        uint64_t function = take(&line, LINE_FUNCTION_ID);
+        take(&line, LINE_LINE);
+        take(&line, LINE_COLUMN);
+        if (!is_good_end(&line) || function == 0) {
+            return false;
+        }
+    }
+    return is_good_end(&r) && id != 0;
+}
+
+static inline bool quick_function(struct pass *p, const struct field_table *table,
+                                  struct sv message)
+{
+    struct rest r = rest_of(p->plain, message);
+    uint64_t id = take(&r, FUNCTION_ID);
+    take_string(p, &r, table, FUNCTION_NAME);
+    take_string(p, &r, table, FUNCTION_SYSTEM_NAME);
+    take_string(p, &r, table, FUNCTION_FILENAME);
+    take(&r, FUNCTION_START_LINE);
+    return is_good_end(&r) && id != 0;
+}
+
+/* Returns true if an entry of the profile is good for certain. */
+static inline bool quick_entry(struct pass *p, const struct wire_field *f)
+{
+    if (f->type != WIRE_BYTES) {
         return false;
     }
-}
-
-/* Returns true if a message is good for certain. */
-static bool quick_message(struct pass *p, const struct field_table *table, struct sv message)
-{
-    const char *at = message.p;
-    const char *end = message.p + message.n;
-    bool has_id = table->id == 0;
-    while (at < end) {
-        const char *start = at;
-        unsigned tag = (unsigned char)*at;
-        struct wire_varint v = wire_varint(at + 1, end);
-        if (tag >= PROFILE_FIELDS << 3 || v.next == NULL) {
-            return false;
-        }
-        at = v.next;
-        if ((tag & 7) == WIRE_VARINT) {
-            if (!quick_number(p, table, tag >> 3, v.value, start)) {
-                return false;
-            }
-            has_id = has_id || tag >> 3 == table->id;
-            continue;
-        }
-        if ((tag & 7) != WIRE_BYTES || v.value > (uint64_t)(end - at) ||
-            !quick_bytes(p, table, tag >> 3, (struct sv){.p = at, .n = (size_t)v.value})) {
-            return false;
-        }
-        at += v.value;
+    switch (f->number) {
+    case PROFILE_SAMPLE:
+        return quick_sample(p, profile_table.sub[PROFILE_SAMPLE], f->bytes);
+    case PROFILE_LOCATION:
+        return quick_location(p, f->bytes);
+    case PROFILE_FUNCTION:
+        return quick_function(p, profile_table.sub[PROFILE_FUNCTION], f->bytes);
+    default:
+        return f->number == PROFILE_STRING;
     }
-    return has_id;
 }
 
 /* ---- all messages ---------------------------------------------------------------------------- */
 
 static bool check_message(struct pass *p, const struct field_table *table, struct sv message);
-
-/* Checks a message within another one. */
-static bool check_inner(struct pass *p, const struct field_table *table, struct sv message)
-{
-    size_t values = p->values;
-    if (quick_message(p, table, message)) {
-        return true;
-    }
-    p->values = values;
-    return check_message(p, table, message);
-}
 
 static bool check_field(struct pass *p, const struct field_table *table, const struct wire_field *f,
                         size_t at)
@@ -190,7 +169,7 @@ static bool check_field(struct pass *p, const struct field_table *table, const s
     case FIELD_IDS:
         return check_numbers(p, table, f, kind, at);
     case FIELD_MESSAGE:
-        return check_inner(p, table->sub[f->number], f->bytes);
+        return check_message(p, table->sub[f->number], f->bytes);
     case FIELD_UNKNOWN:
     case FIELD_NUMBER:
     case FIELD_TEXT:
@@ -215,16 +194,31 @@ static bool check_values(struct pass *p, size_t at)
                    p->values, p->values_first);
 }
 
+/* Adds an entry that was checked. */
+static inline bool take_entry(struct pass *p, const struct wire_field *f, size_t at)
+{
+    size_t n = p->summary->n[f->number]++;
+    if (f->number == PROFILE_SAMPLE) {
+        return check_values(p, at);
+    }
+    p->first_string_empty =
+        p->first_string_empty || (f->number == PROFILE_STRING && n == 0 && f->bytes.n == 0);
+    return true;
+}
+
+static bool is_entry(const struct wire_field *f)
+{
+    return f->number >= PROFILE_SAMPLE && f->number <= PROFILE_STRING;
+}
+
+/* Adds a field of the profile that was checked. */
 static bool take_top(struct pass *p, const struct wire_field *f, size_t at)
 {
+    if (is_entry(f)) {
+        return take_entry(p, f, at);
+    }
     pprof_summary_add(p->summary, f);
     switch (f->number) {
-    case PROFILE_SAMPLE:
-        return check_values(p, at);
-    case PROFILE_STRING:
-        p->first_string_empty =
-            p->first_string_empty || (p->summary->n[PROFILE_STRING] == 1 && f->bytes.n == 0);
-        return true;
     case PROFILE_TIME_NANOS:
         return p->summary->n[PROFILE_TIME_NANOS] == 1 ||
                bad(p, at, &profile_table, "a second time_nanos: these are several profiles in one");
@@ -292,6 +286,13 @@ static bool check_profile(struct pass *p)
             p->summary->n[PROFILE_SAMPLE]++;
             continue;
         }
+        if (quick_entry(p, &f)) {
+            if (!take_entry(p, &f, r.field_start)) {
+                return false;
+            }
+            continue;
+        }
+        p->values = 0; /* a quick check may have counted some */
         if (!check_field(p, &profile_table, &f, r.field_start) || !take_top(p, &f, r.field_start)) {
             return false;
         }
@@ -314,6 +315,11 @@ bool pprof_check_frame(struct sv plain, struct pprof_summary *ret, struct err *e
 bool pprof_check_sample(struct sv plain, const struct pprof_summary *s, struct sv sample,
                         struct err *err)
 {
+    struct pass quick = {.plain = plain};
+    if (quick_sample(&quick, profile_table.sub[PROFILE_SAMPLE], sample) &&
+        quick.values == s->n[PROFILE_SAMPLE_TYPE] && quick.string_max < s->n[PROFILE_STRING]) {
+        return true;
+    }
     struct pprof_summary summary = *s;
     struct pass p = {.plain = plain, .err = err, .summary = &summary};
     return check_message(&p, profile_table.sub[PROFILE_SAMPLE], sample) &&

@@ -2,6 +2,7 @@
 
 #include "pprof/columns.h"
 #include "pprof/fields.h"
+#include "pprof/quick.h"
 
 /* Hashes of texts have a seed of their own. */
 #define SEED_TEXT UINT64_C(0x9ddfea08eb382d69)
@@ -239,49 +240,10 @@ static bool quick_count(struct sv plain, struct pprof_summary *ret)
            string_max < ret->n[PROFILE_STRING];
 }
 
-/* The part of a message that is still to be read. `next` is NULL once something is unusual. */
-struct rest {
-    const char *next;
-    const char *end;
-    const char *readable; /* the end of the profile */
-};
-
-static inline struct rest rest_of(const struct pprof_index *x, struct sv message)
-{
-    return (struct rest){
-        .next = message.p,
-        .end = message.p + message.n,
-        .readable = x->plain.p + x->plain.n,
-    };
-}
-
-/* Returns true if a field with this tag is next. */
-static inline bool is_next(const struct rest *r, unsigned tag)
-{
-    return r->next != NULL && r->next < r->end && (unsigned char)*r->next == tag;
-}
-
-/* Reads the number of a field if it is next. Otherwise returns 0, because writers leave out numbers
- * that are 0. */
-static inline __attribute__((always_inline)) uint64_t take(struct rest *r, unsigned field)
-{
-    if (!is_next(r, field << 3 | WIRE_VARINT)) {
-        return 0;
-    }
-    struct wire_varint v = wire_varint_ahead(r->next + 1, r->readable);
-    r->next = v.next;
-    return v.value;
-}
-
-static inline bool is_good_end(const struct rest *r)
-{
-    return r->next == r->end;
-}
-
 static bool quick_mapping(struct pprof_index *x, size_t i, struct sv message)
 {
     const uint64_t strings = x->summary.n[PROFILE_STRING];
-    struct rest r = rest_of(x, message);
+    struct rest r = rest_of(x->plain, message);
     uint64_t v[MAPPING_BUILD_ID + 1] = {0};
     for (unsigned field = MAPPING_ID; field <= MAPPING_BUILD_ID; field++) {
         v[field] = take(&r, field);
@@ -297,7 +259,7 @@ static bool quick_mapping(struct pprof_index *x, size_t i, struct sv message)
 static inline bool quick_function(struct pprof_index *x, size_t i, struct sv message)
 {
     const uint64_t strings = x->summary.n[PROFILE_STRING];
-    struct rest r = rest_of(x, message);
+    struct rest r = rest_of(x->plain, message);
     uint64_t id = take(&r, FUNCTION_ID);
     uint64_t name = take(&r, FUNCTION_NAME);
     uint64_t system_name = take(&r, FUNCTION_SYSTEM_NAME);
@@ -318,11 +280,7 @@ static inline bool quick_lines(struct pprof_index *x, struct rest *r)
 {
     const uint64_t functions = x->summary.n[PROFILE_FUNCTION];
     while (is_next(r, LOCATION_LINE << 3 | WIRE_BYTES)) {
-        struct sv message = wire_short_field(r->next, r->end, LOCATION_LINE);
-        if (message.p == NULL) {
-            return false;
-        }
-        struct rest line = rest_of(x, message);
+        struct rest line = rest_of(x->plain, take_bytes(r, LOCATION_LINE));
         uint64_t id = take(&line, LINE_FUNCTION_ID);
         take(&line, LINE_LINE);
         take(&line, LINE_COLUMN);
@@ -330,14 +288,13 @@ static inline bool quick_lines(struct pprof_index *x, struct rest *r)
             return false;
         }
         x->lines_known = x->lines_known && id <= functions;
-        r->next = line.end;
     }
     return is_good_end(r);
 }
 
 static inline bool quick_location(struct pprof_index *x, size_t i, struct sv message)
 {
-    struct rest r = rest_of(x, message);
+    struct rest r = rest_of(x->plain, message);
     uint64_t id = take(&r, LOCATION_ID);
     uint64_t mapping = take(&r, LOCATION_MAPPING_ID);
     uint64_t address = take(&r, LOCATION_ADDRESS);
@@ -530,4 +487,16 @@ bool pprof_index_frame(struct pprof_index *x, struct scratch *s, struct sv plain
     x->lines_known = false;
     fill_tables(x);
     return finish(x, s, err);
+}
+
+bool pprof_index_whole(struct pprof_index *x, struct scratch *s, struct sv plain, const char *what,
+                       uint64_t seed, struct err *err)
+{
+    const struct pprof_entries *samples = &x->entries[PROFILE_SAMPLE];
+    bool good = pprof_index_frame(x, s, plain, what, seed, err);
+    for (size_t i = 0; good && i < samples->ids.n; i++) {
+        struct sv sample = pprof_span_of(x, samples->spans[i]);
+        good = pprof_check_sample(plain, &x->summary, sample, err);
+    }
+    return good;
 }

@@ -97,6 +97,12 @@ bool pprof_index(struct pprof_index *x, struct scratch *s, struct sv plain,
 bool pprof_index_frame(struct pprof_index *x, struct scratch *s, struct sv plain, const char *what,
                        uint64_t seed, struct err *err);
 
+/* Makes the tables of a profile that was not checked, and checks all of it, as pprof_check(),
+ * pprof_small_enough() and pprof_index() together would, in fewer walks. The samples have a table
+ * like that of pprof_index_frame(). */
+bool pprof_index_whole(struct pprof_index *x, struct scratch *s, struct sv plain, const char *what,
+                       uint64_t seed, struct err *err);
+
 /* Private: finds the place of an id if the ids are not 1, 2, 3, ... */
 bool pprof_ids_find_slot(const struct pprof_ids *ids, uint64_t id, size_t *ret);
 

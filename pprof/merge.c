@@ -178,7 +178,7 @@ static bool put_place(struct adding *a, const struct pprof_location *l, uint32_t
     uint64_t address = l->address;
     size_t place;
     words[LOC_MAPPING] = MERGE_NONE;
-    /* pprof_index() has checked that the mapping exists. */
+    /* pprof_index_whole() has checked that the mapping exists. */
     if (pprof_ids_find(&a->x.entries[PROFILE_MAPPING].ids, l->mapping, &place)) {
         address -= a->x.mappings[place].start;
         if (!add_mapping(a, place, &words[LOC_MAPPING])) {
@@ -605,13 +605,11 @@ static void commit(struct adding *a)
 
 static bool add_plain(struct adding *a, struct sv plain)
 {
-    struct pprof_summary summary;
     size_t stacks = a->m->tables[MERGE_STACKS].n;
     if (plain.n > a->m->budget.max) {
         return err_set(a->err, ERR_LIMIT, "larger than %zu bytes", a->m->budget.max);
     }
-    if (!pprof_check(plain, &summary, a->err) || !pprof_small_enough(summary.n, "merge", a->err) ||
-        !pprof_index(&a->x, a->scratch, plain, &summary, a->m->tables[0].seed, a->err) ||
+    if (!pprof_index_whole(&a->x, a->scratch, plain, "merge", a->m->tables[0].seed, a->err) ||
         !make_room(a) || !merge_heads(a) || !add_stacks(a) ||
         !make_values(a->m, stacks, a->head.types, a->err)) {
         return false;

@@ -61,6 +61,18 @@ static size_t n_types(const struct pprof_summary *s)
     return n < SUMMARY_TYPES_MAX ? n : SUMMARY_TYPES_MAX;
 }
 
+/* Returns the largest index of a string that a type refers to. */
+static uint64_t last_string(const struct pprof_summary *s)
+{
+    uint64_t last =
+        s->period_type.type > s->period_type.unit ? s->period_type.type : s->period_type.unit;
+    for (size_t i = 0; i < n_types(s); i++) {
+        last = s->types[i].type > last ? s->types[i].type : last;
+        last = s->types[i].unit > last ? s->types[i].unit : last;
+    }
+    return last;
+}
+
 static void name_type(struct pprof_value_type *t, uint64_t index, struct sv text)
 {
     t->type_text = t->type == index ? text : t->type_text;
@@ -72,8 +84,9 @@ void pprof_summary_name_types(struct sv plain, struct pprof_summary *s)
 {
     struct wire_reader r = wire_reader_of(plain);
     struct wire_field f = {.number = 0};
+    uint64_t last = last_string(s);
     uint64_t index = 0;
-    while (wire_next(&r, &f)) {
+    while (index <= last && wire_next(&r, &f)) {
         if (f.number != PROFILE_STRING) {
             continue;
         }

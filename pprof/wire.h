@@ -92,7 +92,8 @@ static inline struct wire_varint wire_varint(const char *p, const char *end)
 
 /* Reads a number as wire_varint() does. All bytes up to `readable` can be read, and the number may
  * end anywhere among them. */
-static inline struct wire_varint wire_varint_ahead(const char *p, const char *readable)
+static inline __attribute__((always_inline)) struct wire_varint
+wire_varint_ahead(const char *p, const char *readable)
 {
     if (readable - p < (ptrdiff_t)sizeof(uint64_t)) {
         return wire_varint(p, readable);

@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/utf8.h"
 #include "pprof/check.h"
+#include "pprof/quick.h"
 
 /* A label of a sample, as indexes into the table of strings. */
 struct pair {
@@ -118,33 +119,94 @@ static void read_values(struct walk *w, const struct wire_field *f)
     }
 }
 
-static void note_label(struct walk *w, struct sv message)
+static void note_pair(struct walk *w, uint64_t key, uint64_t text)
 {
-    uint64_t v[LABEL_NUM_UNIT + 1] = {0};
-    wire_read_numbers(message, v, LABEL_NUM_UNIT + 1);
-    if (v[LABEL_STR] == 0) {
+    if (text == 0) {
         return; /* a numeric label */
     }
     if (w->n_pairs == STORE_SAMPLE_LABELS_MAX) {
         w->parts->unsplit = true;
         return;
     }
-    w->pairs[w->n_pairs++] = (struct pair){v[LABEL_KEY], v[LABEL_STR]};
+    w->pairs[w->n_pairs++] = (struct pair){key, text};
 }
 
-static void read_sample(struct walk *w, struct sv message)
+static void read_label(struct walk *w, struct sv message)
+{
+    uint64_t v[LABEL_NUM_UNIT + 1] = {0};
+    wire_read_numbers(message, v, LABEL_NUM_UNIT + 1);
+    note_pair(w, v[LABEL_KEY], v[LABEL_STR]);
+}
+
+/* Reads the labels of a sample in the usual way of writing. Returns false if they are unusual. */
+static inline bool quick_labels(struct walk *w, struct sv plain, struct rest *r)
+{
+    const uint64_t strings = w->parts->summary.n[PROFILE_STRING];
+    while (is_next(r, SAMPLE_LABEL << 3 | WIRE_BYTES)) {
+        struct rest label = rest_of(plain, take_bytes(r, SAMPLE_LABEL));
+        uint64_t key = take(&label, LABEL_KEY);
+        uint64_t text = take(&label, LABEL_STR);
+        (void)take(&label, LABEL_NUM);
+        uint64_t unit = take(&label, LABEL_NUM_UNIT);
+        if (!is_good_end(&label) || key >= strings || text >= strings || unit >= strings) {
+            return false;
+        }
+        note_pair(w, key, text);
+    }
+    return is_good_end(r);
+}
+
+/* Reads a sample that is written in the usual way: locations, values, and labels. Returns true if
+ * it is good for certain. */
+static inline bool quick_sample(struct walk *w, struct sv plain, struct sv message)
+{
+    struct rest r = rest_of(plain, message);
+    size_t frames = 0;
+    bool good = quick_repeated(&r, SAMPLE_LOCATION_ID, true, &frames);
+    while (is_next(&r, SAMPLE_VALUE << 3 | WIRE_VARINT) && w->n_values < w->columns) {
+        w->values[w->n_values++] = (int64_t)take(&r, SAMPLE_VALUE);
+    }
+    struct sv values = take_bytes(&r, SAMPLE_VALUE);
+    const char *at = values.p;
+    const char *end = values.p + values.n;
+    for (; at != NULL && at < end && w->n_values < w->columns; w->n_values++) {
+        struct wire_varint v = wire_varint_ahead(at, r.readable);
+        w->values[w->n_values] = (int64_t)v.value;
+        at = v.next;
+    }
+    return good && at == end && w->n_values == w->columns && quick_labels(w, plain, &r);
+}
+
+/* Reads a sample that was checked. */
+static void read_any_sample(struct walk *w, struct sv message)
 {
     struct wire_reader r = wire_reader_of(message);
     struct wire_field f = {.number = 0};
-    w->n_values = 0;
-    w->n_pairs = 0;
     while (wire_next(&r, &f)) {
         if (f.number == SAMPLE_VALUE) {
             read_values(w, &f);
         } else if (f.number == SAMPLE_LABEL) {
-            note_label(w, f.bytes);
+            read_label(w, f.bytes);
         }
     }
+}
+
+static bool read_sample(struct walk *w, struct sv plain, struct sv message, struct err *err)
+{
+    bool unsplit = w->parts->unsplit;
+    w->n_values = 0;
+    w->n_pairs = 0;
+    if (quick_sample(w, plain, message)) {
+        return true;
+    }
+    w->parts->unsplit = unsplit;
+    w->n_values = 0;
+    w->n_pairs = 0;
+    if (!pprof_check_sample(plain, &w->parts->summary, message, err)) {
+        return false;
+    }
+    read_any_sample(w, message);
+    return true;
 }
 
 /* Keeps the pairs that make series, in order of keys, and only the first pair of each key. */
@@ -264,12 +326,11 @@ static bool walk_samples(struct walk *w, struct sv plain, struct err *err)
     if (!new_raw(w, 0, err)) {
         return false;
     }
-    while (wire_next(&r, &f)) {
+    while (w->parts->n_samples < w->parts->summary.n[PROFILE_SAMPLE] && wire_next(&r, &f)) {
         if (f.number != PROFILE_SAMPLE) {
             continue;
         }
-        read_sample(w, f.bytes);
-        if (!add_sample(w, plain, &part, err)) {
+        if (!read_sample(w, plain, f.bytes, err) || !add_sample(w, plain, &part, err)) {
             return false;
         }
         if (of_sample != NULL) {
@@ -417,7 +478,7 @@ bool parts_read(struct scratch *scratch, struct sv plain, const struct label *ow
 {
     struct walk w = {.scratch = scratch, .parts = ret, .own = own, .n_own = n_own};
     *ret = (struct parts){.n = 0};
-    if (!pprof_check(plain, &ret->summary, err)) {
+    if (!pprof_check_frame(plain, &ret->summary, err)) {
         return false;
     }
     w.columns = ret->summary.n[PROFILE_SAMPLE_TYPE];

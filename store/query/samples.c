@@ -53,7 +53,7 @@ static bool read_parts(struct samples *s, struct scratch *scratch, struct sv pla
 bool samples_open(struct samples *s, struct scratch *scratch, const struct store_body *body,
                   size_t column, const struct query_stacks *which, uint64_t seed, struct err *err)
 {
-    struct pprof_summary summary;
+    const size_t *n = s->x.summary.n;
     struct sv plain = SV("");
     *s = (struct samples){.column = column, .which = which};
     if (body->format != PROFILE_PPROF) {
@@ -61,12 +61,11 @@ bool samples_open(struct samples *s, struct scratch *scratch, const struct store
     }
     bool ok = gzip_plain(scratch, body->data, SCRATCH_BUF_MAX, gzip_claim(body->data), &plain, err);
     plain = ok ? named_plain(body, scratch, plain) : plain;
-    ok = ok && pprof_check(plain, &summary, err) && pprof_small_enough(summary.n, "query", err) &&
-         pprof_index(&s->x, scratch, plain, &summary, seed, err) &&
+    ok = ok && pprof_index_whole(&s->x, scratch, plain, "query", seed, err) &&
          (body->whole || read_parts(s, scratch, plain, body, err));
-    if (ok && column >= summary.n[PROFILE_SAMPLE_TYPE]) {
-        ok = err_set(err, ERR_INPUT, "no sample type %zu among %zu", column,
-                     summary.n[PROFILE_SAMPLE_TYPE]);
+    if (ok && column >= n[PROFILE_SAMPLE_TYPE]) {
+        ok =
+            err_set(err, ERR_INPUT, "no sample type %zu among %zu", column, n[PROFILE_SAMPLE_TYPE]);
     }
     if (!ok) {
         scratch_explain(scratch, err);

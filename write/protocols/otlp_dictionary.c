@@ -351,7 +351,7 @@ static bool put_line(struct otlp_lookup *l, struct sv message, struct buf *out)
     size_t place = 0;
     uint32_t function;
     wire_read_numbers(message, v, LINE_COLUMN + 1);
-    /* pprof_index() has checked that the function is there. */
+    /* pprof_index_whole() has checked that the function exists. */
     pprof_ids_find(&l->x->entries[PROFILE_FUNCTION].ids, v[LINE_FUNCTION_ID], &place);
     if (!lookup_function(l, place, &function)) {
         return false;

@@ -484,16 +484,14 @@ static bool put_resource_profiles(struct adding *a)
 
 static bool add_plain(struct adding *a, struct sv plain)
 {
-    struct pprof_summary summary;
+    const size_t *n = a->x.summary.n;
     struct otlp_encoder *e = a->e;
     uint32_t mapping;
-    if (!pprof_check(plain, &summary, a->err) ||
-        !pprof_small_enough(summary.n, "request", a->err) ||
-        !pprof_index(&a->x, e->scratch, plain, &summary, rng_next(&e->rng), a->err) ||
+    if (!pprof_index_whole(&a->x, e->scratch, plain, "request", rng_next(&e->rng), a->err) ||
         !otlp_lookup_init(&a->lookup, &e->dictionary, &a->x, e->scratch, a->err)) {
         return false;
     }
-    for (size_t i = 0; i < summary.n[PROFILE_MAPPING]; i++) {
+    for (size_t i = 0; i < n[PROFILE_MAPPING]; i++) {
         if (!otlp_lookup_mapping(&a->lookup, i, &mapping)) {
             return false;
         }
@@ -504,7 +502,7 @@ static bool add_plain(struct adding *a, struct sv plain)
     if (!put_scope(a)) {
         return false;
     }
-    for (size_t i = 0; i < summary.n[PROFILE_SAMPLE_TYPE]; i++) {
+    for (size_t i = 0; i < n[PROFILE_SAMPLE_TYPE]; i++) {
         if (!put_profile(a, i)) {
             return false;
         }

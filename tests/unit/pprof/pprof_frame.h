@@ -65,6 +65,19 @@ static inline const char *frame_difference_of(const struct pprof_index *a,
     return same ? NULL : "locations";
 }
 
+/* Returns true if pprof_index_whole() finds a profile good if, and only if, the check of the whole
+ * profile and the index do, one after the other. */
+static inline bool whole_agrees(struct scratch *s, struct sv plain)
+{
+    struct pprof_summary summary;
+    struct pprof_index in_parts;
+    struct pprof_index at_once;
+    struct err err = ERR_INIT;
+    bool good = pprof_check(plain, &summary, &err) && pprof_small_enough(summary.n, "test", &err) &&
+                pprof_index(&in_parts, s, plain, &summary, 5, &err);
+    return good == pprof_index_whole(&at_once, s, plain, "test", 5, &err);
+}
+
 /* Returns NULL if both ways find a profile good, with the same tables, or bad, with the same
  * reason; otherwise the difference. */
 static inline const char *frame_difference(struct sv plain)
@@ -89,6 +102,7 @@ static inline const char *frame_difference(struct sv plain)
     } else if (good) {
         difference = frame_difference_of(&in_parts, &at_once);
     }
+    difference = difference == NULL && !whole_agrees(s, plain) ? "whole" : difference;
     scratch_free(s);
     return difference;
 }

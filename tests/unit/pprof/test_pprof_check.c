@@ -281,6 +281,35 @@ TEST(packed_numbers_of_any_length)
     }
 }
 
+/* Go writes one or two numbers as fields of their own, and more of them packed. */
+TEST(numbers_in_fields_of_their_own)
+{
+    for (size_t round = 0; round < 4 * 4 * 4 * 2; round++) {
+        SCOPED(buf) sample = testing_buf(1000);
+        SCOPED(buf) b = testing_buf(1000);
+        size_t types = round % 4;
+        size_t ids = round / 4 % 4;
+        size_t values = round / 16 % 4;
+        bool zero = round / 64 > 0;
+        for (size_t i = 0; i < types; i++) {
+            buf_append(&b, BYTES(TYPE));
+        }
+        for (size_t i = 0; i < ids; i++) {
+            wire_put_number(&sample, SAMPLE_LOCATION_ID,
+                            zero && i == 1 ? 0 : UINT64_C(1) << 21 * i);
+        }
+        for (size_t i = 0; i < values; i++) {
+            wire_put_number(&sample, SAMPLE_VALUE, UINT64_MAX >> 31 * i);
+        }
+        put_sub(&b, PROFILE_SAMPLE, &sample);
+        buf_append(&b, BYTES(STRINGS));
+        bool good = values == types && !(zero && ids > 1);
+        if (types > 0) {
+            assert_int_equal(is_good(&b), good);
+        }
+    }
+}
+
 TEST(entries_are_counted)
 {
     struct pprof_summary summary;
