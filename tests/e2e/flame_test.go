@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -157,7 +158,7 @@ func TestTopWatch(t *testing.T) {
 	for strings.Count(out.String(), "5.05s in ") < 3 && time.Now().Before(deadline) {
 		time.Sleep(10 * time.Millisecond)
 	}
-	_ = cmd.Process.Signal(os.Interrupt)
+	_ = cmd.Process.Signal(syscall.SIGTERM) // in the background of a shell, the program inherits that it ignores SIGINT
 	_ = cmd.Wait()
 	if strings.Count(out.String(), "5.05s in ") < 3 {
 		t.Errorf("%s", out.String())
