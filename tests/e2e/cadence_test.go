@@ -15,18 +15,6 @@ import (
 	"profpull.test/e2e/fakes/target"
 )
 
-// types is the mapping `profiles` of a job with only these types on.
-func types(on string) string {
-	all := []string{"memory", "block", "goroutine", "mutex", "process_cpu"}
-	var keys []string
-	for _, name := range all {
-		if !strings.Contains(on, name+":") {
-			keys = append(keys, name+": {enabled: false}")
-		}
-	}
-	return "    profiles: {" + strings.Join(append(keys, on), ", ") + "}\n"
-}
-
 // A real Go program whose next CPU profile begins the moment that the last one ends: by its own
 // account, at least 99 % of the time lies within a profile. On a busy machine the best pair shows
 // that nothing but the machine was waited for; no pair leaves an interval out.
@@ -35,29 +23,19 @@ func TestContinuous(t *testing.T) {
 	const seconds = 3
 	address := startLoadgen(t)
 	server := newPyroscope(t, pyroscope.Options{})
-	p := run(t, fmt.Sprintf(`
-scrape_configs:
-  - job_name: real
-%s    static_configs: [{targets: ["%s"]}]
-write:
-  - {name: main, url: "%s"}
-`, types(fmt.Sprintf("process_cpu: {continuous: true, interval: %ds}", seconds)), address, server.URL()))
+	profiles := only(fmt.Sprintf("process_cpu: {continuous: true, interval: %ds}", seconds))
+	p := run(t, scraping(jobAt("real", "profiles: "+profiles, address), to(server)))
 	var gaps []time.Duration
 	p.wait("profiles that follow each other at once", func() string {
 		gaps = gapsBetween(server.Profiles())
-		if len(gaps) < 3 || gaps[0] > seconds*time.Second/100 && !instrumented(t) {
-			return fmt.Sprintf("between profiles of %d s: %v", seconds, gaps)
-		}
-		return ""
+		return unless(len(gaps) >= 3 && (gaps[0] <= seconds*time.Second/100 || instrumented(t)),
+			"between profiles of %d s: %v", seconds, gaps)
 	})
 	p.stop()
 	t.Logf("between two profiles of %d s: %v", seconds, gaps)
-	if gaps[0] < -50*time.Millisecond {
-		t.Errorf("two profiles overlap by %v", -gaps[0])
-	}
-	if worst := gaps[len(gaps)-1]; worst >= seconds*time.Second {
-		t.Errorf("%v between two profiles: an interval was left out", worst)
-	}
+	expect(t, gaps[0] >= -50*time.Millisecond, "two profiles overlap by %v", -gaps[0])
+	worst := gaps[len(gaps)-1]
+	expect(t, worst < seconds*time.Second, "%v between two profiles: an interval was left out", worst)
 }
 
 // gapsBetween returns the times between each profile and the next one, by the target's account, the
@@ -79,35 +57,17 @@ func TestAbsentType(t *testing.T) {
 	server := newPyroscope(t, pyroscope.Options{})
 	tg := newTarget(t, target.Options{})
 	tg.SetFault("/debug/pprof/mutex", target.NotFound)
-	p := run(t, `
-global: {scrape_interval: 300ms}
-scrape_configs:
-  - job_name: a
-`+types("mutex: {delta: off}, goroutine: {}")+`    static_configs:
-`+staticTargets("a", tg)+`
-write:
-  - {name: main, url: "`+server.URL()+`"}
-`)
+	p := run(t, scraping(job("a", "scrape_interval: 300ms, profiles: "+only("mutex: {delta: off}, goroutine: {}"), tg),
+		to(server)))
 	p.wait("absent", func() string {
-		if s := p.scrape("/mutex"); s == nil || s.Health != "absent" || s.Reason != "http_404" {
-			return fmt.Sprintf("%+v", s)
-		}
-		return ""
+		s := p.scrape("/mutex")
+		return unless(s != nil && s.Health == "absent" && s.Reason == "http_404", "%+v", s)
 	})
-	if n := p.metrics().sum("profpull_scrapes", "state", "absent"); n != 1 {
-		t.Errorf("%v scrapes are absent", n)
-	}
+	equal(t, "absent scrapes", p.metrics().sum("profpull_scrapes", "state", "absent"), 1)
 	n := len(tg.RequestsFor("/debug/pprof/mutex"))
 	before := len(tg.RequestsFor("/debug/pprof/goroutine"))
-	p.wait("the other type", func() string {
-		if len(tg.RequestsFor("/debug/pprof/goroutine")) < before+6 {
-			return "fewer than six"
-		}
-		return ""
-	})
-	if more := len(tg.RequestsFor("/debug/pprof/mutex")) - n; more > 1 {
-		t.Errorf("asked %d times in six intervals", more)
-	}
+	until(t, "the other type", func() bool { return len(tg.RequestsFor("/debug/pprof/goroutine")) >= before+6 })
+	atMost(t, "requests in six intervals", len(tg.RequestsFor("/debug/pprof/mutex"))-n, 1)
 	tg.SetFault("/debug/pprof/mutex", target.None)
 	waitProfiles(t, server, 2, func(r *pyroscope.Received) bool { return r.Name() == "mutex" })
 	p.stop()
@@ -124,32 +84,22 @@ func TestProfiledBySomebodyElse(t *testing.T) {
 	server := newPyroscope(t, pyroscope.Options{})
 	tg := newTarget(t, target.Options{})
 	tg.SetFault("", target.CPUInUse)
-	p := run(t, `
-global: {scrape_interval: 2s}
-scrape_configs:
-  - job_name: a
-`+types("process_cpu: {interval: 6s, seconds: 2s}")+`    static_configs:
-`+staticTargets("a", tg)+`
-write:
-  - {name: main, url: "`+server.URL()+`"}
-`)
+	p := run(t, scraping(job("a", "scrape_interval: 2s, profiles: "+only("process_cpu: {interval: 6s, seconds: 2s}"), tg),
+		to(server)))
 	p.wait("two conflicts", func() string {
 		s := p.scrape("/profile")
-		if s == nil || s.Reason != "cpu_in_use" || s.Conflicts.Found < 2 ||
-			!strings.Contains(s.LastError, "somebody else profiles this process (so in 2 of the last 2 attempts)") {
-			return fmt.Sprintf("%+v", s)
-		}
-		return ""
+		return unless(s != nil && s.Reason == "cpu_in_use" && s.Conflicts.Found >= 2 &&
+			strings.Contains(s.LastError, "somebody else profiles this process (so in 2 of the last 2 attempts)"),
+			"%+v", s)
 	})
-	if r := tg.Requests(); r[1].Start.Sub(r[0].Start) > 6*time.Second && !instrumented(t) {
-		t.Errorf("the second attempt came after %v, in another interval", r[1].Start.Sub(r[0].Start))
-	}
+	r := tg.Requests()
+	expect(t, r[1].Start.Sub(r[0].Start) <= 6*time.Second || instrumented(t),
+		"the second attempt came after %v, in another interval", r[1].Start.Sub(r[0].Start))
 	tg.SetFault("", target.None)
 	waitProfiles(t, server, 1, nil)
 	if s := p.scrape("/profile"); s == nil || s.Health != "up" || s.Conflicts.Found < 2 {
 		t.Errorf("%+v", s)
 	}
-	p.stop()
 }
 
 // Servers that allow an answer less time than the profile takes: one that says so, as older
@@ -177,17 +127,13 @@ write:
   - {name: main, url: "`+server.URL()+`"}
 `)
 	for _, address := range []string{says.Addr(), cuts} {
-		address := address
 		p.wait("the reason", func() string {
 			s := p.scrape(address + "/")
-			if s == nil || s.Reason != "duration_too_long" ||
-				!strings.Contains(s.LastError, "set seconds of the profile type process_cpu (now 2s) below") {
-				return fmt.Sprintf("%+v", s)
-			}
-			return ""
+			return unless(s != nil && s.Reason == "duration_too_long" &&
+				strings.Contains(s.LastError, "set seconds of the profile type process_cpu (now 2s) below"),
+				"%+v", s)
 		})
 	}
-	p.stop()
 }
 
 // Two processes of each service are scraped, always the same ones, and the page says how many are
@@ -195,10 +141,7 @@ write:
 func TestSampledServices(t *testing.T) {
 	t.Parallel()
 	server := newPyroscope(t, pyroscope.Options{})
-	var targets []*target.Target
-	for i := 0; i < 8; i++ {
-		targets = append(targets, newTarget(t, target.Options{}))
-	}
+	targets := newTargets(t, 8, target.Options{})
 	p := run(t, `
 global: {scrape_interval: 300ms}
 scrape_configs:
@@ -221,15 +164,11 @@ write:
 		}
 	}
 	must(t, json.Unmarshal([]byte(text), &page))
-	if n := len(page.Data.Scrapes); n != 8 {
-		t.Errorf("%d scrapes, expected two types of four processes", n)
-	}
-	if s := page.Data.Sampled; len(s) != 1 || s[0].Job != "some" || s[0].Service != "shop/cart" || s[0].Processes != 6 || s[0].Scraped != 2 {
-		t.Errorf("sampled: %+v", s)
-	}
-	if n := p.metrics().sum("profpull_targets", "state", "left_out"); n != 4 {
-		t.Errorf("%v targets are left out", n)
-	}
+	equal(t, "scrapes (two types of four processes)", len(page.Data.Scrapes), 8)
+	s := page.Data.Sampled
+	expect(t, len(s) == 1 && s[0].Job == "some" && s[0].Service == "shop/cart" && s[0].Processes == 6 && s[0].Scraped == 2,
+		"sampled: %+v", s)
+	equal(t, "targets left out", p.metrics().sum("profpull_targets", "state", "left_out"), 4)
 	p.stop()
 	asked := 0
 	for _, tg := range targets[:6] {
@@ -237,28 +176,15 @@ write:
 			asked++
 		}
 	}
-	if asked != 2 {
-		t.Errorf("%d processes were asked", asked)
-	}
+	expect(t, asked == 2, "%d processes were asked", asked)
 }
 
 // The program is stopped for some intervals: what it missed is counted and not made up for.
 func TestStoppedAndContinued(t *testing.T) {
 	t.Parallel()
 	server := newPyroscope(t, pyroscope.Options{})
-	var targets []*target.Target
-	for i := 0; i < 20; i++ {
-		targets = append(targets, newTarget(t, target.Options{}))
-	}
-	p := run(t, `
-global: {scrape_interval: 500ms}
-scrape_configs:
-  - job_name: a
-`+types("goroutine: {}")+`    static_configs:
-`+staticTargets("a", targets...)+`
-write:
-  - {name: main, url: "`+server.URL()+`"}
-`)
+	targets := newTargets(t, 20, target.Options{})
+	p := run(t, scraping(job("a", "scrape_interval: 500ms, profiles: "+only("goroutine: {}"), targets...), to(server)))
 	waitProfiles(t, server, 40, nil)
 	must(t, p.cmd.Process.Signal(syscall.SIGSTOP))
 	time.Sleep(4 * time.Second)
@@ -273,12 +199,8 @@ write:
 		}
 		return ""
 	})
-	if n := p.metrics().sum("profpull_scrapes_total", "result", "skipped"); n < 20*6 {
-		t.Errorf("%v are counted as skipped", n)
-	}
-	if code, text := p.get("/-/healthy"); code != 200 {
-		t.Errorf("/-/healthy: %d %s", code, text)
-	}
+	atLeast(t, "scrapes counted as skipped", p.metrics().sum("profpull_scrapes_total", "result", "skipped"), 20*6)
+	p.answers("/-/healthy", 200)
 	p.stop()
 	for _, tg := range targets {
 		var starts []time.Time
@@ -288,8 +210,7 @@ write:
 			}
 		}
 		// Its own phase, not one scrape for each that was missed.
-		if most := int(time.Since(again)/(500*time.Millisecond)) + 2; len(starts) > most {
-			t.Errorf("%d requests since the program goes on, expected at most %d", len(starts), most)
-		}
+		most := int(time.Since(again)/(500*time.Millisecond)) + 2
+		expect(t, len(starts) <= most, "%d requests since the program goes on, expected at most %d", len(starts), most)
 	}
 }

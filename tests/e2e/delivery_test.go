@@ -3,7 +3,6 @@ package e2e
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -18,15 +17,6 @@ import (
 var nameOfPath = map[string]string{
 	"/debug/pprof/profile": "process_cpu", "/debug/pprof/allocs": "memory", "/debug/pprof/goroutine": "goroutine",
 	"/debug/pprof/mutex": "mutex", "/debug/pprof/block": "block", "/debug/fgprof": "fgprof",
-}
-
-// staticTargets writes a static_configs entry.
-func staticTargets(service string, targets ...*target.Target) string {
-	var list []string
-	for _, t := range targets {
-		list = append(list, fmt.Sprintf("%q", t.Addr()))
-	}
-	return fmt.Sprintf("      - {targets: [%s], labels: {service_name: %q}}\n", strings.Join(list, ", "), service)
 }
 
 // checkArrived compares what arrived with what the targets have sent: every profile is one that was
@@ -88,35 +78,23 @@ write:
 	ids := map[string]string{}
 	for _, r := range got {
 		// The ID depends on the bytes alone.
-		if other, twice := ids[r.ID]; len(r.ID) != 36 || (twice && other != r.SHA256) {
-			t.Errorf("ID %q of %s, and of %s", r.ID, r.SHA256, other)
-		}
+		other, twice := ids[r.ID]
+		expect(t, len(r.ID) == 36 && (!twice || other == r.SHA256), "ID %q of %s, and of %s", r.ID, r.SHA256, other)
 		ids[r.ID] = r.SHA256
-		if r.Labels["job"] != "bytes" || r.Labels["service_name"] != "shop/cart" || r.Tenant != "team-a" ||
-			r.Header.Get("X-Test") != "yes" || !strings.HasPrefix(r.Header.Get("User-Agent"), "profpull/") {
-			t.Fatalf("labels %v, header %v", r.Labels, r.Header)
-		}
+		require(t, r.Labels["job"] == "bytes" && r.Labels["service_name"] == "shop/cart" && r.Tenant == "team-a" &&
+			r.Header.Get("X-Test") == "yes" && strings.HasPrefix(r.Header.Get("User-Agent"), "profpull/"),
+			"labels %v, header %v", r.Labels, r.Header)
 		if r.Labels["instance"] == plain.Addr() {
 			uncompressed++
-			if pprof.IsGzip(r.Raw) {
-				t.Error("what came plain was compressed on the way")
-			}
+			expect(t, !pprof.IsGzip(r.Raw), "what came plain was compressed on the way")
 		}
 	}
-	if uncompressed == 0 {
-		t.Error("nothing of the plain target arrived")
-	}
-	if strings.Contains(p.stderr.String(), "token-of-the-test") {
-		t.Error("the password is in the log")
-	}
+	expect(t, uncompressed != 0, "nothing of the plain target arrived")
+	p.keepsSecret("token-of-the-test")
 	for _, tg := range []*target.Target{big, small, plain} {
-		if tg.Overlaps() != 0 {
-			t.Errorf("%d overlapping CPU profiles", tg.Overlaps())
-		}
+		expect(t, tg.Overlaps() == 0, "%d overlapping CPU profiles", tg.Overlaps())
 		for _, r := range tg.RequestsFor("/debug/pprof/profile") {
-			if r.Query != "seconds=1" {
-				t.Fatalf("CPU profile asked for with %q", r.Query)
-			}
+			require(t, r.Query == "seconds=1", "CPU profile asked for with %q", r.Query)
 		}
 	}
 }
@@ -148,7 +126,6 @@ write:
 	names["/debug/pprof/goroutine"] = "goroutines" // the server's own naming on this endpoint
 	for _, s := range []*pyroscope.Server{server, deepflow} {
 		for _, name := range names {
-			name := name
 			waitProfiles(t, s, 1, func(r *pyroscope.Received) bool { return r.Name() == name })
 		}
 	}
@@ -157,14 +134,12 @@ write:
 		checkArrived(t, s.Profiles(), names, tg)
 		noneRefused(t, s)
 		for _, r := range s.Profiles() {
-			if r.Labels["service_name"] != "shop.cart" || r.Labels["instance"] != tg.Addr() ||
-				r.Labels["zone"] != "Zürich & more" || r.Labels["app_kubernetes_io_name"] != "cart" ||
-				!strings.HasPrefix(r.Labels["odd"], "a") {
-				t.Fatalf("labels %v", r.Labels)
-			}
-			if from, until := r.Query.Get("from"), r.Query.Get("until"); len(from) != 10 || len(until) != 10 || from > until {
-				t.Fatalf("from %q until %q", from, until)
-			}
+			require(t, r.Labels["service_name"] == "shop.cart" && r.Labels["instance"] == tg.Addr() &&
+				r.Labels["zone"] == "Zürich & more" && r.Labels["app_kubernetes_io_name"] == "cart" &&
+				strings.HasPrefix(r.Labels["odd"], "a"),
+				"labels %v", r.Labels)
+			from, until := r.Query.Get("from"), r.Query.Get("until")
+			require(t, len(from) == 10 && len(until) == 10 && from <= until, "from %q until %q", from, until)
 		}
 	}
 }
@@ -172,19 +147,10 @@ write:
 // The file endpoint stores each profile as a file with the bytes that were sent; Go's tool reads it.
 func TestFiles(t *testing.T) {
 	t.Parallel()
-	bin(t)
 	dir := filepath.Join(t.TempDir(), "made", "by", "profpull")
 	tg := newTarget(t, target.Options{Functions: 50})
-	p := run(t, `
-global: {scrape_interval: 2s}
-scrape_configs:
-  - job_name: files
-    profiles: {memory: {delta: off}, mutex: {delta: off}, block: {delta: off}, process_cpu: {seconds: 1s}}
-    static_configs:
-`+staticTargets("shop/../../cart", tg)+`
-write:
-  - {name: files, url: "file://`+dir+`"}
-`)
+	p := run(t, scraping(job("files", "scrape_interval: 2s, profiles: {memory: {delta: off}, mutex: {delta: off}, block: {delta: off}, process_cpu: {seconds: 1s}}", tg),
+		"name: files, url: \"file://"+dir+"\""))
 	stored := func() (files []string) {
 		_ = filepath.Walk(dir, func(path string, info os.FileInfo, err error) error {
 			if err == nil && info.Mode().IsRegular() && strings.HasSuffix(path, ".pb.gz") {
@@ -195,42 +161,31 @@ write:
 		return files
 	}
 	p.wait("files", func() string {
-		if files := stored(); len(files) < 15 {
-			return fmt.Sprintf("%d files", len(files))
-		}
-		return ""
+		files := stored()
+		return unless(len(files) >= 15, "%d files", len(files))
 	})
 	p.stop()
-	if l := tailLines(p.stderr.String(), 5); !strings.Contains(l, "dropped=0") {
-		t.Errorf("no summary without drops at the end:\n%s", l)
-	}
+	l := tailLines(p.stderr.String(), 5)
+	expect(t, strings.Contains(l, "dropped=0"), "no summary without drops at the end:\n%s", l)
 	sent := tg.Sent()
 	checked := map[string]bool{}
 	for _, file := range stored() {
-		raw, err := os.ReadFile(file)
-		must(t, err)
+		raw := readFile(t, file)
 		sum := sha256.Sum256(raw)
 		path, ok := sent[hex.EncodeToString(sum[:])]
 		if !ok {
 			t.Errorf("%s is not what a target has sent", file)
 			continue
 		}
-		if !strings.Contains(file, nameOfPath[path]) {
-			t.Errorf("what was sent at %s is stored as %s", path, file)
-		}
+		expect(t, strings.Contains(file, nameOfPath[path]), "what was sent at %s is stored as %s", path, file)
 		if !checked[path] {
 			checked[path] = true
-			if top := pprofTop(t, raw); !strings.Contains(top, "step1") {
-				t.Errorf("go tool pprof reads %s as\n%s", file, top)
-			}
+			top := pprofTop(t, raw)
+			expect(t, strings.Contains(top, "step1"), "go tool pprof reads %s as\n%s", file, top)
 		}
 	}
-	if len(checked) != 5 {
-		t.Errorf("files of %d types", len(checked))
-	}
+	expect(t, len(checked) == 5, "files of %d types", len(checked))
 	// A label value that looks like a way out of the directory must not be one.
 	parent, err := filepath.Glob(filepath.Join(dir, "..", "*"))
-	if err != nil || len(parent) != 1 {
-		t.Errorf("beside the directory: %v %v", parent, err)
-	}
+	expect(t, err == nil && len(parent) == 1, "beside the directory: %v %v", parent, err)
 }

@@ -40,14 +40,6 @@ import (
 	"profpull.test/e2e/fakes/target"
 )
 
-// must ends the test if there is an error: it is for steps that no test is about.
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 // patience is how long a test waits for what should come at once. It is not a measure of anything.
 // An instrumented program may need several times as long.
 func patience() time.Duration {
@@ -158,9 +150,8 @@ func callCommand(t *testing.T, cmd *exec.Cmd, stdin string) result {
 		t.Fatalf("%v did not end\nstderr:\n%s", cmd.Args, stderr.String())
 	}
 	r := result{exitCode(err), stdout.String(), stderr.String()}
-	if m := sanitizerReport.FindString(r.stderr); m != "" {
-		t.Fatalf("%v: %s\n%s", cmd.Args, m, r.stderr)
-	}
+	m := sanitizerReport.FindString(r.stderr)
+	require(t, m == "", "%v: %s\n%s", cmd.Args, m, r.stderr)
 	return r
 }
 
@@ -194,6 +185,13 @@ func writeConfig(t *testing.T, text string) string {
 	return file
 }
 
+func readFile(t testing.TB, name string) []byte {
+	t.Helper()
+	content, err := os.ReadFile(name)
+	must(t, err)
+	return content
+}
+
 // run starts `profpull run` with a configuration and waits until its admin server answers. The
 // program is ended when the test is over, if the test has not done so.
 func run(t *testing.T, config string, args ...string) *program {
@@ -207,9 +205,7 @@ func run(t *testing.T, config string, args ...string) *program {
 func (p *program) waitUp() {
 	p.t.Helper()
 	p.wait("the admin server", func() string {
-		if p.ended() {
-			p.t.Fatalf("the program ended: %v", p.cmd.ProcessState)
-		}
+		require(p.t, !p.ended(), "the program ended: %v", p.cmd.ProcessState)
 		resp, err := http.Get(p.admin + "/-/healthy")
 		if err != nil {
 			return err.Error()
@@ -264,9 +260,7 @@ func (p *program) cleanup() {
 			p.stop()
 		}
 	}
-	if m := sanitizerReport.FindString(p.stderr.String()); m != "" {
-		p.t.Errorf("report of a sanitizer: %s", m)
-	}
+	equal(p.t, "report of a sanitizer", sanitizerReport.FindString(p.stderr.String()), "")
 	if p.t.Failed() {
 		p.t.Logf("stderr of the program:\n%s", tailLines(p.stderr.String(), 80))
 	}
@@ -292,9 +286,7 @@ func (p *program) stop() time.Duration {
 		<-p.done
 		p.t.Fatalf("the program did not end after SIGTERM")
 	}
-	if p.code != 0 {
-		p.t.Errorf("%v after SIGTERM, expected exit status 0", p.cmd.ProcessState)
-	}
+	expect(p.t, p.code == 0, "%v after SIGTERM, expected exit status 0", p.cmd.ProcessState)
 	return time.Since(begin)
 }
 
@@ -318,9 +310,7 @@ func wait(t *testing.T, what string, check func() string) time.Duration {
 		if missing == "" {
 			return time.Since(begin)
 		}
-		if time.Since(begin) > patience() {
-			t.Fatalf("waited for %s: %s", what, missing)
-		}
+		require(t, time.Since(begin) <= patience(), "waited for %s: %s", what, missing)
 		time.Sleep(20 * time.Millisecond)
 	}
 }
@@ -334,10 +324,7 @@ func (p *program) wait(what string, check func() string) time.Duration {
 func (p *program) says(part string) {
 	p.t.Helper()
 	p.wait("a line of the log with "+part, func() string {
-		if !strings.Contains(p.stderr.String(), part) {
-			return "there is none"
-		}
-		return ""
+		return unless(strings.Contains(p.stderr.String(), part), "there is none")
 	})
 }
 
@@ -347,15 +334,19 @@ func (p *program) get(path string) (int, string) {
 	p.t.Helper()
 	client := http.Client{Timeout: patience()}
 	resp, err := client.Get(p.admin + path)
-	if err != nil {
-		p.t.Fatalf("%s: %v", path, err)
-	}
+	require(p.t, err == nil, "%s: %v", path, err)
 	defer resp.Body.Close()
 	body, err := io.ReadAll(resp.Body)
-	if err != nil {
-		p.t.Fatalf("%s: %v", path, err)
-	}
+	require(p.t, err == nil, "%s: %v", path, err)
 	return resp.StatusCode, string(body)
+}
+
+// answers checks the status of a path and that its body has each of these parts.
+func (p *program) answers(path string, status int, parts ...string) {
+	p.t.Helper()
+	got, text := p.get(path)
+	expect(p.t, got == status, "%s: %d, expected %d: %s", path, got, status, text)
+	has(p.t, path, text, parts...)
 }
 
 // sample is one line of /metrics.
@@ -399,9 +390,7 @@ func (p *program) metrics() metrics {
 	p.t.Helper()
 	status, text := p.get("/metrics")
 	all, err := parseMetrics(text)
-	if status != 200 || err != nil {
-		p.t.Fatalf("/metrics: %d %v", status, err)
-	}
+	require(p.t, status == 200 && err == nil, "/metrics: %d %v", status, err)
 	return all
 }
 
@@ -441,6 +430,29 @@ func (l ledger) balance() string {
 	return fmt.Sprintf("the ledger does not balance: %+v", l)
 }
 
+// waitMetric waits until the sum of a metric is at least this.
+func (p *program) waitMetric(least float64, name string, labels ...string) {
+	p.t.Helper()
+	reaches(p.t, fmt.Sprint(name, labels), least, func() float64 { return p.metrics().sum(name, labels...) })
+}
+
+// waitQueued waits until so many profiles wait for an endpoint, and waitSent until none does.
+func (p *program) waitQueued(endpoint string, n float64) {
+	p.t.Helper()
+	p.wait("a queue", func() string {
+		l := p.metrics().ledger(endpoint)
+		return unless(l.queued >= n, "%+v", l)
+	})
+}
+
+func (p *program) waitSent(endpoint string) {
+	p.t.Helper()
+	p.wait("the queue to be empty", func() string {
+		l := p.metrics().ledger(endpoint)
+		return unless(l.queued+l.inFlight == 0, "%+v", l)
+	})
+}
+
 // scrape is one entry of /api/v1/targets.
 type scrape struct {
 	Job, Type, Follows, URL, Health, Reason, LastError string
@@ -460,9 +472,9 @@ func (p *program) scrapes(query string) []scrape {
 		Status string
 		Data   struct{ Scrapes []scrape }
 	}
-	if err := json.Unmarshal([]byte(text), &page); err != nil || status != 200 || page.Status != "success" {
-		p.t.Fatalf("/api/v1/targets: %d %v\n%s", status, err, text)
-	}
+	err := json.Unmarshal([]byte(text), &page)
+	require(p.t, err == nil && status == 200 && page.Status == "success",
+		"/api/v1/targets: %d %v\n%s", status, err, text)
 	return page.Data.Scrapes
 }
 
@@ -480,14 +492,9 @@ func (p *program) scrape(part string) *scrape {
 // rss is the resident memory of the program in bytes.
 func (p *program) rss() int64 {
 	p.t.Helper()
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	text := readFile(p.t, fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
 	m := regexp.MustCompile(`VmRSS:\s+(\d+) kB`).FindSubmatch(text)
-	if m == nil {
-		p.t.Fatalf("no VmRSS in\n%s", text)
-	}
+	require(p.t, m != nil, "no VmRSS in\n%s", text)
 	kb, _ := strconv.ParseInt(string(m[1]), 10, 64)
 	return kb << 10
 }
@@ -534,6 +541,24 @@ func newTarget(t *testing.T, o target.Options) *target.Target {
 	return tg
 }
 
+func newTargets(t *testing.T, n int, o target.Options) []*target.Target {
+	t.Helper()
+	all := make([]*target.Target, n)
+	for i := range all {
+		all[i] = newTarget(t, o)
+	}
+	return all
+}
+
+// serve starts an HTTP server of a test's own.
+func serve(t *testing.T, handle http.HandlerFunc) *loop.Server {
+	t.Helper()
+	s, err := loop.Start("", handle, nil)
+	must(t, err)
+	t.Cleanup(s.Down)
+	return s
+}
+
 // newKube starts a fake cluster and writes a kubeconfig for it.
 func newKube(t *testing.T, o kube.Options) (*kube.Server, string) {
 	t.Helper()
@@ -557,10 +582,7 @@ func waitProfiles(t *testing.T, s *pyroscope.Server, n int, match func(*pyroscop
 				found = append(found, all[i])
 			}
 		}
-		if len(found) >= n {
-			return ""
-		}
-		return fmt.Sprintf("%d have arrived; refused: %q", len(found), s.Refused())
+		return unless(len(found) >= n, "%d have arrived; refused: %q", len(found), s.Refused())
 	})
 	return found
 }
@@ -582,8 +604,6 @@ func pprofTop(t *testing.T, raw []byte, args ...string) string {
 	defer cancel()
 	args = append(append([]string{"tool", "pprof", "-top"}, args...), file)
 	text, err := exec.CommandContext(ctx, goTool(), args...).CombinedOutput()
-	if err != nil {
-		t.Fatalf("go tool pprof: %v\n%s", err, text)
-	}
+	require(t, err == nil, "go tool pprof: %v\n%s", err, text)
 	return string(text)
 }

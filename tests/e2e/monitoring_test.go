@@ -23,9 +23,8 @@ func promtool(t *testing.T, stdin string, args ...string) {
 	t.Helper()
 	cmd := exec.Command(findProgram(t, "promtool"), args...)
 	cmd.Stdin = strings.NewReader(stdin)
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Errorf("promtool %s: %v\n%s", strings.Join(args, " "), err, out)
-	}
+	out, err := cmd.CombinedOutput()
+	expect(t, err == nil, "promtool %s: %v\n%s", strings.Join(args, " "), err, out)
 }
 
 // The rules are what Prometheus takes, and fire when they should.
@@ -40,27 +39,17 @@ func TestAlertsAreExplained(t *testing.T) {
 	t.Parallel()
 	rules, tests, docs := readText(t, monitoring+"rules.yaml"), readText(t, monitoring+"rules_test.yaml"), readText(t, "../../docs/monitoring.md")
 	alerts := regexp.MustCompile(`- alert: (\w+)`).FindAllStringSubmatch(rules, -1)
-	if len(alerts) < 5 {
-		t.Fatalf("only %d alerts", len(alerts))
-	}
+	require(t, len(alerts) >= 5, "only %d alerts", len(alerts))
 	for _, a := range alerts {
-		if !strings.Contains(tests, "alertname: "+a[1]+"\n        exp_alerts:") {
-			t.Errorf("no test in which %s fires", a[1])
-		}
-		if !strings.Contains(docs, "### "+a[1]+"\n") {
-			t.Errorf("docs/monitoring.md does not explain %s", a[1])
-		}
-		if !strings.Contains(rules, "docs/monitoring.md#"+strings.ToLower(a[1])+"\n") {
-			t.Errorf("%s does not name its place in the runbook", a[1])
-		}
+		has(t, "tests", tests, "alertname: "+a[1]+"\n        exp_alerts:")
+		expect(t, strings.Contains(docs, "### "+a[1]+"\n"), "docs/monitoring.md does not explain %s", a[1])
+		has(t, "rules", rules, "docs/monitoring.md#"+strings.ToLower(a[1])+"\n")
 	}
 }
 
 func readText(t *testing.T, file string) string {
 	t.Helper()
-	text, err := os.ReadFile(file)
-	must(t, err)
-	return string(text)
+	return string(readFile(t, file))
 }
 
 // dashboardQueries are the expressions of all panels, with the variables replaced.
@@ -128,15 +117,12 @@ func TestDashboardShowsData(t *testing.T) {
 		staticTargets("cart", tg), s.URL()))
 	server := startPrometheus(t, p.admin)
 	queries := dashboardQueries(t)
-	if len(queries) < 20 {
-		t.Fatalf("only %d queries", len(queries))
-	}
+	require(t, len(queries) >= 20, "only %d queries", len(queries))
 	for _, record := range regexp.MustCompile(`- record: (\S+)`).FindAllStringSubmatch(readText(t, monitoring+"rules.yaml"), -1) {
 		queries[record[1]] = record[1]
 	}
 	tg.SetFault("/debug/pprof/mutex", target.HTML) // failures have a panel, too
 	for title, query := range queries {
-		title, query := title, query
 		p.wait(title, func() string {
 			n, err := evaluate(server, query)
 			switch {
@@ -178,9 +164,7 @@ func metricsOfCode(t *testing.T) map[string]bool {
 			}
 		}
 	}
-	if len(names) < 100 {
-		t.Fatalf("only %d metrics in the code", len(names))
-	}
+	require(t, len(names) >= 100, "only %d metrics in the code", len(names))
 	return names
 }
 
@@ -196,9 +180,7 @@ func TestMetricsAreDocumented(t *testing.T) {
 		}
 	}
 	for name := range code {
-		if docs[name] == "" {
-			t.Errorf("no page of docs names %s", name)
-		}
+		expect(t, docs[name] != "", "no page of docs names %s", name)
 	}
 	for _, file := range []string{"dashboard.json", "rules.yaml", "rules_test.yaml"} {
 		for _, m := range metricOfRule.FindAllStringSubmatch(readText(t, monitoring+file), -1) {
@@ -208,8 +190,7 @@ func TestMetricsAreDocumented(t *testing.T) {
 	histogram := regexp.MustCompile(`_(bucket|sum|count)$`)
 	recorded := map[string]bool{"profpull_scrapes_failed": true, "profpull_profiles_lost": true} // parts of rules' names
 	for name, file := range docs {
-		if !code[name] && !code[histogram.ReplaceAllString(name, "")] && !recorded[name] {
-			t.Errorf("%s names %s, which is no metric of the program", file, name)
-		}
+		expect(t, code[name] || code[histogram.ReplaceAllString(name, "")] || recorded[name],
+			"%s names %s, which is no metric of the program", file, name)
 	}
 }
