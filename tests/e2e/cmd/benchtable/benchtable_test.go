@@ -1,6 +1,10 @@
 package main
 
-import "testing"
+import (
+	"testing"
+
+	"profpull.test/e2e/fakes/check"
+)
 
 const text = `a machine with 2 cores
 1000 targets x 5 types every 15s
@@ -15,33 +19,21 @@ func TestMedians(t *testing.T) {
 	runs[2].rows[2].numbers[1] = 9
 	got := runs[0].rows[2].withMedians(runs, 0)
 	want := "  lateness p50 / p99 / max           2.00 ms / 5.00 [4.00..9.00] ms / under 10 ms"
-	if got != want {
-		t.Errorf("got  %q\nwant %q", got, want)
-	}
-	if got := runs[0].rows[4].withMedians(runs, 0); got != runs[0].rows[4].text {
-		t.Errorf("a row without numbers: %q", got)
-	}
+	check.Expect(t, got == want, "got  %q\nwant %q", got, want)
+	check.Equal(t, "a row without numbers", runs[0].rows[4].withMedians(runs, 0), runs[0].rows[4].text)
 }
 
 func TestFigures(t *testing.T) {
 	r := parse(text)
-	if n := r.targets(); n != 1000 {
-		t.Errorf("targets: %v", n)
-	}
-	if v, ok := r.value("CPU of profpull", 3); !ok || v != 20 {
-		t.Errorf("CPU: %v, %v", v, ok)
-	}
-	if v, ok := r.value("lateness p# / p# / max", 1); !ok || v != 4 {
-		t.Errorf("lateness: %v, %v", v, ok)
-	}
+	check.Equal(t, "targets", r.targets(), 1000)
+	v, ok := r.value("CPU of profpull", 3)
+	check.Expect(t, ok && v == 20, "CPU: %v, %v", v, ok)
+	v, ok = r.value("lateness p# / p# / max", 1)
+	check.Expect(t, ok && v == 4, "lateness: %v, %v", v, ok)
 }
 
 func TestLine(t *testing.T) {
 	l := fitLine([]float64{1, 2, 4}, []float64{5, 7, 11})
-	if l.base != 3 || l.slope != 2 {
-		t.Errorf("got %v", l)
-	}
-	if m := median([]float64{4, 1, 3, 2}); m != 2.5 {
-		t.Errorf("median: %v", m)
-	}
+	check.Expect(t, l.base == 3 && l.slope == 2, "got %v", l)
+	check.Equal(t, "median", median([]float64{4, 1, 3, 2}), 2.5)
 }

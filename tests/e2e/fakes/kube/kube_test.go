@@ -16,15 +16,14 @@ import (
 	"testing"
 	"time"
 
+	"profpull.test/e2e/fakes/check"
 	"profpull.test/e2e/fakes/loop"
 )
 
 func start(t *testing.T, o Options) *Server {
 	t.Helper()
 	s, err := Start(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	t.Cleanup(s.Down)
 	return s
 }
@@ -41,14 +40,10 @@ type podList struct {
 func list(t *testing.T, s *Server, query string) (int, podList) {
 	t.Helper()
 	resp, err := http.Get(s.URL() + query)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	defer resp.Body.Close()
 	var l podList
-	if err := json.NewDecoder(resp.Body).Decode(&l); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, json.NewDecoder(resp.Body).Decode(&l))
 	return resp.StatusCode, l
 }
 
@@ -70,10 +65,9 @@ func TestListPagesAndSelectors(t *testing.T) {
 	s.Put(Pod{Namespace: "other", Name: "z", Phase: "Succeeded"})
 	_, first := list(t, s, "/api/v1/pods?limit=3")
 	_, second := list(t, s, "/api/v1/pods?limit=3&continue="+first.Metadata.Continue)
-	if names(first) != "a b c" || names(second) != "z" || second.Metadata.Continue != "" ||
-		first.Metadata.ResourceVersion != second.Metadata.ResourceVersion {
-		t.Errorf("pages %q and %q", names(first), names(second))
-	}
+	check.Expect(t, names(first) == "a b c" && names(second) == "z" && second.Metadata.Continue == "" &&
+		first.Metadata.ResourceVersion == second.Metadata.ResourceVersion,
+		"pages %q and %q", names(first), names(second))
 	for query, want := range map[string]string{
 		"/api/v1/namespaces/other/pods":                                                     "z",
 		"/api/v1/pods?fieldSelector=" + url.QueryEscape("spec.nodeName=node-b"):             "b",
@@ -84,21 +78,17 @@ func TestListPagesAndSelectors(t *testing.T) {
 		"/api/v1/pods?resourceVersion=0&limit=1":                                            "a b c z",
 		"/api/v1/pods?resourceVersion=0&limit=1&labelSelector=" + url.QueryEscape("app==c"): "c",
 	} {
-		if _, got := list(t, s, query); names(got) != want {
-			t.Errorf("%s: %q, expected %q", query, names(got), want)
-		}
+		_, got := list(t, s, query)
+		check.Expect(t, names(got) == want, "%s: %q, expected %q", query, names(got), want)
 	}
-	if status, _ := list(t, s, "/api/v1/pods?fieldSelector=spec.host%3Dx"); status != 400 {
-		t.Errorf("unknown field: %d", status)
-	}
-	if status, _ := list(t, s, "/api/v1/pods?resourceVersion=999999"); status != 504 {
-		t.Errorf("version of the future: %d", status)
-	}
+	status, _ := list(t, s, "/api/v1/pods?fieldSelector=spec.host%3Dx")
+	check.Expect(t, status == 400, "unknown field: %d", status)
+	status, _ = list(t, s, "/api/v1/pods?resourceVersion=999999")
+	check.Expect(t, status == 504, "version of the future: %d", status)
 	_, first = list(t, s, "/api/v1/pods?limit=1")
 	s.Compact()
-	if status, _ := list(t, s, "/api/v1/pods?limit=1&continue="+first.Metadata.Continue); status != 410 {
-		t.Errorf("old page: %d", status)
-	}
+	status, _ = list(t, s, "/api/v1/pods?limit=1&continue="+first.Metadata.Continue)
+	check.Expect(t, status == 410, "old page: %d", status)
 }
 
 type watchLine struct {
@@ -118,9 +108,7 @@ type stream struct {
 func watch(t *testing.T, s *Server, query string) *stream {
 	t.Helper()
 	resp, err := http.Get(s.URL() + "/api/v1/pods?watch=1&allowWatchBookmarks=true&" + query)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	t.Cleanup(func() { resp.Body.Close() })
 	return &stream{t, resp.Body, bufio.NewReader(resp.Body)}
 }
@@ -131,20 +119,11 @@ func (st *stream) next() string {
 		return fmt.Sprintf("%v after %d bytes", err, len(line))
 	}
 	var l watchLine
-	if err := json.Unmarshal([]byte(line), &l); err != nil {
-		st.t.Fatal(err)
-	}
+	check.Must(st.t, json.Unmarshal([]byte(line), &l))
 	if l.Type == "ERROR" {
 		return fmt.Sprint("ERROR ", l.Object.Code)
 	}
 	return l.Type + " " + l.Object.Metadata.Name
-}
-
-func expect(t *testing.T, got, want string) {
-	t.Helper()
-	if got != want {
-		t.Errorf("got %q, expected %q", got, want)
-	}
 }
 
 func TestWatch(t *testing.T) {
@@ -153,19 +132,19 @@ func TestWatch(t *testing.T) {
 	_, l := list(t, s, "/api/v1/pods")
 	st := watch(t, s, "labelSelector=x&resourceVersion="+l.Metadata.ResourceVersion)
 	s.Put(Pod{Name: "b", Labels: map[string]string{"x": "1"}})
-	expect(t, st.next(), "ADDED b")
+	check.Equal(t, "the next event", st.next(), "ADDED b")
 	s.Put(Pod{Name: "b", Labels: map[string]string{"x": "2"}})
-	expect(t, st.next(), "MODIFIED b")
+	check.Equal(t, "the next event", st.next(), "MODIFIED b")
 	s.Put(Pod{Name: "b"}) // leaves the selector
-	expect(t, st.next(), "DELETED b")
+	check.Equal(t, "the next event", st.next(), "DELETED b")
 	s.Put(Pod{Name: "c"}) // never in it
 	s.Delete("default/a")
-	expect(t, st.next(), "DELETED a")
+	check.Equal(t, "the next event", st.next(), "DELETED a")
 	s.Advance(5)
 	s.Bookmark()
-	expect(t, st.next(), "BOOKMARK ")
+	check.Equal(t, "the next event", st.next(), "BOOKMARK ")
 	s.EndWatches()
-	expect(t, st.next(), "EOF after 0 bytes")
+	check.Equal(t, "the next event", st.next(), "EOF after 0 bytes")
 }
 
 func TestStreamedList(t *testing.T) {
@@ -176,29 +155,27 @@ func TestStreamedList(t *testing.T) {
 	s.Advance(5)
 	const stream = "sendInitialEvents=true&resourceVersionMatch=NotOlderThan&resourceVersion="
 	st := watch(t, s, stream+"0")
-	expect(t, st.next(), "ADDED a")
-	expect(t, st.next(), "ADDED b")
-	expect(t, st.next(), "BOOKMARK ")
+	check.Equal(t, "the next event", st.next(), "ADDED a")
+	check.Equal(t, "the next event", st.next(), "ADDED b")
+	check.Equal(t, "the next event", st.next(), "BOOKMARK ")
 	s.Put(Pod{Name: "c"})
-	expect(t, st.next(), "ADDED c")
+	check.Equal(t, "the next event", st.next(), "ADDED c")
 	// From a version that is forgotten, too: it is a list.
-	expect(t, watch(t, s, stream+"1001").next(), "ADDED a")
-	if status, _ := list(t, s, "/api/v1/pods?watch=1&allowWatchBookmarks=true&"+stream+"9999"); status != 504 {
-		t.Errorf("version of the future: %d", status)
-	}
-	if status, _ := list(t, s, "/api/v1/pods?watch=1&sendInitialEvents=true"); status != 422 {
-		t.Errorf("without the rest: %d", status)
-	}
+	check.Equal(t, "the next event", watch(t, s, stream+"1001").next(), "ADDED a")
+	status, _ := list(t, s, "/api/v1/pods?watch=1&allowWatchBookmarks=true&"+stream+"9999")
+	check.Expect(t, status == 504, "version of the future: %d", status)
+	status, _ = list(t, s, "/api/v1/pods?watch=1&sendInitialEvents=true")
+	check.Expect(t, status == 422, "without the rest: %d", status)
 	if st := s.Stats(); st.Lists != 3 || st.Streams != 2 {
 		t.Errorf("%d lists, %d streamed", st.Lists, st.Streams)
 	}
 	s.StallStreams(true)
 	st = watch(t, s, stream)
 	for _, name := range []string{"a", "b", "c"} {
-		expect(t, st.next(), "ADDED "+name)
+		check.Equal(t, "the next event", st.next(), "ADDED "+name)
 	}
 	s.Put(Pod{Name: "d"})
-	expect(t, st.next(), "ADDED d")
+	check.Equal(t, "the next event", st.next(), "ADDED d")
 }
 
 func TestWatchFaults(t *testing.T) {
@@ -212,26 +189,25 @@ func TestWatchFaults(t *testing.T) {
 	st := watch(t, s, version)
 	s.CutNextEvent()
 	s.Put(Pod{Name: "b"})
-	if got := st.next(); !strings.HasPrefix(got, "unexpected EOF after ") || strings.HasSuffix(got, " 0 bytes") {
-		t.Errorf("cut: %s", got)
-	}
-	expect(t, watch(t, s, version).next(), "ADDED b")
+	got := st.next()
+	check.Expect(t, strings.HasPrefix(got, "unexpected EOF after ") && !strings.HasSuffix(got, " 0 bytes"),
+		"cut: %s", got)
+	check.Equal(t, "the next event", watch(t, s, version).next(), "ADDED b")
 
 	st = watch(t, s, version)
-	expect(t, st.next(), "ADDED b")
+	check.Equal(t, "the next event", st.next(), "ADDED b")
 	s.WatchError(500, "InternalError", "etcdserver: no leader")
-	expect(t, st.next(), "ERROR 500")
+	check.Equal(t, "the next event", st.next(), "ERROR 500")
 	s.Compact()
-	expect(t, watch(t, s, version).next(), "ERROR 410")
+	check.Equal(t, "the next event", watch(t, s, version).next(), "ERROR 410")
 
 	s.WatchFaults.Set(&loop.Fault{Status: 429, Header: http.Header{"Retry-After": {"7"}}, Times: 1})
 	resp, err := http.Get(s.URL() + "/api/v1/pods?watch=1&" + from())
-	if err != nil || resp.StatusCode != 429 || resp.Header.Get("Retry-After") != "7" {
-		t.Errorf("429: %v %v", resp, err)
-	}
+	check.Expect(t, err == nil && resp.StatusCode == 429 && resp.Header.Get("Retry-After") == "7",
+		"429: %v %v", resp, err)
 	resp.Body.Close()
 	// Without a version: what is there comes as ADDED first.
-	expect(t, watch(t, s, "resourceVersion=0").next(), "ADDED a")
+	check.Equal(t, "the next event", watch(t, s, "resourceVersion=0").next(), "ADDED a")
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
 	s.AbortWatches()
@@ -243,13 +219,10 @@ func TestWatchFaults(t *testing.T) {
 func TestTokenTLSAndKubeconfig(t *testing.T) {
 	s := start(t, Options{TLS: true, Token: "secret-1"})
 	file := filepath.Join(t.TempDir(), "kubeconfig")
-	if err := s.WriteKubeconfig(file); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, s.WriteKubeconfig(file))
 	text, _ := os.ReadFile(file)
-	if !strings.Contains(string(text), s.URL()) || !strings.Contains(string(text), "secret-1") {
-		t.Errorf("kubeconfig: %s", text)
-	}
+	check.Expect(t, strings.Contains(string(text), s.URL()) && strings.Contains(string(text), "secret-1"),
+		"kubeconfig: %s", text)
 	pool := x509.NewCertPool()
 	pool.AppendCertsFromPEM(s.ca.pem)
 	client := http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}}}
@@ -257,12 +230,8 @@ func TestTokenTLSAndKubeconfig(t *testing.T) {
 		req, _ := http.NewRequest("GET", s.URL()+"/api/v1/pods", nil)
 		req.Header.Set("Authorization", token)
 		resp, err := client.Do(req)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		resp.Body.Close()
-		if resp.StatusCode != want {
-			t.Errorf("token %q: %d", token, resp.StatusCode)
-		}
+		check.Expect(t, resp.StatusCode == want, "token %q: %d", token, resp.StatusCode)
 	}
 }

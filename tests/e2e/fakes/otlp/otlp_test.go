@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"profpull.test/e2e/fakes/check"
 	"profpull.test/e2e/fakes/pprof"
 )
 
@@ -65,9 +66,7 @@ func squeeze(b []byte) []byte {
 // The fake refuses what a receiver may refuse, and takes the rest.
 func TestAnswers(t *testing.T) {
 	s, err := Start()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	t.Cleanup(s.Down)
 	with := func(change func(e *export)) []byte {
 		e := good()
@@ -113,29 +112,21 @@ func TestAnswers(t *testing.T) {
 	} {
 		before := len(s.Profiles())
 		r, err := http.NewRequest(http.MethodPost, s.URL()+path, bytes.NewReader(c.body))
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		r.Header.Set("Content-Type", "application/x-protobuf")
 		if c.header != "" {
 			r.Header.Set(c.header, c.value)
 		}
 		resp, err := http.DefaultClient.Do(r)
-		if err != nil {
-			t.Fatal(c.name, err)
-		}
+		check.Require(t, err == nil, "%v %v", c.name, err)
 		body, _ := io.ReadAll(resp.Body)
 		resp.Body.Close()
-		if resp.StatusCode != c.status || !strings.Contains(string(body), c.says) {
-			t.Errorf("%s: HTTP %d %q", c.name, resp.StatusCode, body)
-		}
-		if taken := len(s.Profiles()) > before; taken != (c.status == 200) {
-			t.Errorf("%s: taken %v", c.name, taken)
-		}
+		check.Expect(t, resp.StatusCode == c.status && strings.Contains(string(body), c.says),
+			"%s: HTTP %d %q", c.name, resp.StatusCode, body)
+		check.Equal(t, c.name+": taken", len(s.Profiles()) > before, (c.status == 200))
 	}
-	if p := s.Profiles()[0]; p.Sums["samples"] != 7 || p.Attributes["service.name"] != "cart" {
-		t.Errorf("read as %+v", p)
-	}
+	p := s.Profiles()[0]
+	check.Expect(t, p.Sums["samples"] == 7 && p.Attributes["service.name"] == "cart", "read as %+v", p)
 	for method, url := range map[string]string{http.MethodPost: s.URL() + "/v1/profiles", http.MethodPut: s.URL() + path} {
 		r, _ := http.NewRequest(method, url, bytes.NewReader(plain))
 		resp, err := http.DefaultClient.Do(r)

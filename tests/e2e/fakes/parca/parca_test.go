@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"profpull.test/e2e/fakes/check"
 	"profpull.test/e2e/fakes/pprof"
 )
 
@@ -50,9 +51,7 @@ func tiny(sample []byte, id uint64) (b []byte) {
 // The fake refuses what the real one refuses, with the same code, and takes the rest.
 func TestAnswers(t *testing.T) {
 	s, err := Start(true)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	t.Cleanup(s.Down)
 	s.MessageMax, s.Token = 1<<20, "hunter2"
 	client := &http.Client{Transport: &http.Transport{ForceAttemptHTTP2: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
@@ -95,32 +94,23 @@ func TestAnswers(t *testing.T) {
 	} {
 		before := s.Count()
 		r, err := http.NewRequest(http.MethodPost, s.URL()+path, bytes.NewReader(c.body))
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		r.Header = http.Header{"Content-Type": {"application/grpc"}, "Te": {"trailers"}, "Grpc-Timeout": {"10000m"},
 			"Authorization": {"Bearer hunter2"}}
 		if c.header != "" {
 			r.Header.Set(c.header, c.value)
 		}
 		resp, err := client.Do(r)
-		if err != nil {
-			t.Fatal(c.name, err)
-		}
+		check.Require(t, err == nil, "%v %v", c.name, err)
 		_, err = io.Copy(io.Discard, resp.Body)
 		resp.Body.Close()
 		code, says := resp.Header.Get("Grpc-Status"), resp.Header.Get("Grpc-Message")
 		if code == "" {
 			code, says = resp.Trailer.Get("Grpc-Status"), resp.Trailer.Get("Grpc-Message")
 		}
-		if err != nil || code != c.code || !strings.Contains(says, c.says) || (resp.StatusCode == 200) != (c.code != "") {
-			t.Errorf("%s: HTTP %d, code %q: %s (%v)", c.name, resp.StatusCode, code, says, err)
-		}
-		if taken := s.Count() > before; taken != (c.code == "0") {
-			t.Errorf("%s: taken %v", c.name, taken)
-		}
+		check.Expect(t, err == nil && code == c.code && strings.Contains(says, c.says) && (resp.StatusCode == 200) == (c.code != ""),
+			"%s: HTTP %d, code %q: %s (%v)", c.name, resp.StatusCode, code, says, err)
+		check.Equal(t, c.name+": taken", s.Count() > before, (c.code == "0"))
 	}
-	if s.Crashes() != 1 {
-		t.Errorf("%d crashes", s.Crashes())
-	}
+	check.Expect(t, s.Crashes() == 1, "%d crashes", s.Crashes())
 }

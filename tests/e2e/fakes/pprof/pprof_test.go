@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"profpull.test/e2e/fakes/check"
 )
 
 // A CPU profile written out by hand from the format's definition.
@@ -19,14 +21,11 @@ const minimal = "0a04080110020a0408031004120a0a010112050580e1eb171a0408013801220
 func TestParseMinimal(t *testing.T) {
 	b, _ := hex.DecodeString(minimal)
 	p, err := Parse(b)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(p.SampleTypes) != 2 || p.SampleTypes[1] != (ValueType{"cpu", "nanoseconds"}) || p.Samples != 1 ||
-		!p.NonZero || p.TimeNanos != 1700000000000000000 || p.DurationNanos != int64(10*time.Second) ||
-		len(p.Functions) != 1 || p.Functions[0] != "main" {
-		t.Fatalf("read as %+v", p)
-	}
+	check.Must(t, err)
+	check.Require(t, len(p.SampleTypes) == 2 && p.SampleTypes[1] == (ValueType{"cpu", "nanoseconds"}) && p.Samples == 1 &&
+		p.NonZero && p.TimeNanos == 1700000000000000000 && p.DurationNanos == int64(10*time.Second) &&
+		len(p.Functions) == 1 && p.Functions[0] == "main",
+		"read as %+v", p)
 }
 
 func TestParseRefuses(t *testing.T) {
@@ -61,15 +60,12 @@ func TestParseRefuses(t *testing.T) {
 
 func TestInflate(t *testing.T) {
 	gz := Gzip(Make("heap", Options{Functions: 100}))
-	if _, err := Inflate(gz, 100); !errors.Is(err, ErrTooLarge) {
-		t.Errorf("limit: %v", err)
-	}
-	if _, err := Inflate(gz[:len(gz)-4], 1<<20); err == nil {
-		t.Error("a cut trailer was accepted")
-	}
-	if _, err := Inflate(nil, 1); err == nil || !strings.Contains(err.Error(), "gzip reset: EOF") {
-		t.Errorf("nothing: %v", err)
-	}
+	_, err := Inflate(gz, 100)
+	check.Expect(t, errors.Is(err, ErrTooLarge), "limit: %v", err)
+	_, err = Inflate(gz[:len(gz)-4], 1<<20)
+	check.Expect(t, err != nil, "a cut trailer was accepted")
+	_, err = Inflate(nil, 1)
+	check.Expect(t, err != nil && strings.Contains(err.Error(), "gzip reset: EOF"), "nothing: %v", err)
 }
 
 // TestMakeIsReadable checks that Go's own tool and our parser can read the profiles of Make, stamped
@@ -78,22 +74,14 @@ func TestMakeIsReadable(t *testing.T) {
 	for kind, types := range Kinds {
 		gz := Stamp(Gzip(Make(kind, Options{Functions: 50, Duration: time.Second})), "stamp 1")
 		p, err := ParseGzip(gz)
-		if err != nil {
-			t.Fatalf("%s: %v", kind, err)
-		}
-		if len(p.SampleTypes) != len(types) || p.Samples != 50 || !p.NonZero {
-			t.Errorf("%s: read as %+v", kind, p)
-		}
+		check.Require(t, err == nil, "%s: %v", kind, err)
+		check.Expect(t, len(p.SampleTypes) == len(types) && p.Samples == 50 && p.NonZero, "%s: read as %+v", kind, p)
 		if testing.Short() {
 			continue
 		}
 		file := filepath.Join(t.TempDir(), "p.pb.gz")
-		if err := os.WriteFile(file, gz, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, os.WriteFile(file, gz, 0o600))
 		out, err := exec.Command("go", "tool", "pprof", "-raw", file).CombinedOutput()
-		if err != nil || !strings.Contains(string(out), "step7") {
-			t.Errorf("%s: go tool pprof: %v\n%s", kind, err, out)
-		}
+		check.Expect(t, err == nil && strings.Contains(string(out), "step7"), "%s: go tool pprof: %v\n%s", kind, err, out)
 	}
 }

@@ -7,15 +7,14 @@ import (
 	"strings"
 	"testing"
 
+	"profpull.test/e2e/fakes/check"
 	"profpull.test/e2e/fakes/pprof"
 )
 
 // The fake says what the real collector says.
 func TestAnswers(t *testing.T) {
 	s, err := Start()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	good := pprof.Make("cpu", pprof.Options{Functions: 3})
 	const empty = "\x0a\x04\x08\x01\x10\x02\x32\x00\x32\x01a\x32\x01b"
 	for _, c := range []struct {
@@ -40,14 +39,11 @@ func TestAnswers(t *testing.T) {
 	} {
 		r, _ := http.NewRequest(c.method, s.URL()+path+"?"+c.query, bytes.NewReader([]byte(c.body)))
 		resp, err := http.DefaultClient.Do(r)
-		if err != nil {
-			t.Fatal(c.name, err)
-		}
+		check.Require(t, err == nil, "%v %v", c.name, err)
 		body, _ := io.ReadAll(resp.Body)
 		resp.Body.Close()
 		text := strings.ReplaceAll(string(body), `\u003c`, "<")
-		if resp.StatusCode != c.status || !strings.Contains(text, c.want) || (c.want == "" && text != "") {
-			t.Errorf("%s: HTTP %d %s", c.name, resp.StatusCode, text)
-		}
+		check.Expect(t, resp.StatusCode == c.status && strings.Contains(text, c.want) && (c.want != "" || text == ""),
+			"%s: HTTP %d %s", c.name, resp.StatusCode, text)
 	}
 }

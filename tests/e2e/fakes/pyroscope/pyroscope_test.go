@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"profpull.test/e2e/fakes/check"
 	"profpull.test/e2e/fakes/loop"
 	"profpull.test/e2e/fakes/pprof"
 )
@@ -19,9 +20,7 @@ import (
 func start(t *testing.T, o Options) *Server {
 	t.Helper()
 	s, err := Start(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	t.Cleanup(s.Down)
 	return s
 }
@@ -39,9 +38,7 @@ func envelope(raw []byte, labels ...string) []byte {
 func post(t *testing.T, url, contentType string, body []byte, header ...string) (int, string, http.Header) {
 	t.Helper()
 	req, err := http.NewRequest("POST", url, bytes.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	req.Header.Set("Content-Type", contentType)
 	req.Header.Set("Accept-Encoding", "identity")
 	for i := 0; i < len(header); i += 2 {
@@ -49,9 +46,7 @@ func post(t *testing.T, url, contentType string, body []byte, header ...string) 
 	}
 	client := http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	resp, err := client.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	defer resp.Body.Close()
 	text, _ := io.ReadAll(resp.Body)
 	return resp.StatusCode, string(text), resp.Header
@@ -67,19 +62,16 @@ func TestPushAccepts(t *testing.T) {
 	s := start(t, Options{BasePath: "/profile"})
 	raw := cpu()
 	status, body, header := post(t, s.URL()+pushPath, "application/proto", envelope(raw, names...))
-	if status != 200 || body != "" || header.Get("Content-Type") != "application/proto" {
-		t.Fatalf("%d %q %v", status, body, header)
-	}
+	check.Require(t, status == 200 && body == "" && header.Get("Content-Type") == "application/proto",
+		"%d %q %v", status, body, header)
 	got := s.Profiles()
-	if len(got) != 1 || !bytes.Equal(got[0].Raw, raw) || got[0].Labels["service_name"] != "demo" {
-		t.Fatalf("stored %+v", got)
-	}
+	check.Require(t, len(got) == 1 && bytes.Equal(got[0].Raw, raw) && got[0].Labels["service_name"] == "demo",
+		"stored %+v", got)
 	// A compressed request may be answered by a compressed nothing.
 	status, body, header = post(t, s.URL()+pushPath, "application/proto", pprof.Gzip(envelope(raw, names...)),
 		"Content-Encoding", "gzip")
-	if status != 200 || header.Get("Content-Encoding") != "gzip" || !pprof.IsGzip([]byte(body)) {
-		t.Errorf("gzip envelope: %d %q %v", status, body, header)
-	}
+	check.Expect(t, status == 200 && header.Get("Content-Encoding") == "gzip" && pprof.IsGzip([]byte(body)),
+		"gzip envelope: %d %q %v", status, body, header)
 }
 
 func TestPushRefuses(t *testing.T) {
@@ -116,16 +108,12 @@ func TestPushRefuses(t *testing.T) {
 	}
 	for _, c := range cases {
 		status, body, header := post(t, s.URL()+pushPath, c.contentType, c.body, c.header...)
-		if status != c.status || !strings.Contains(body, c.message) {
-			t.Errorf("%s: %d %s, expected %d %s", c.name, status, body, c.status, c.message)
-		}
-		if status != 415 && header.Get("Content-Type") != "application/json" {
-			t.Errorf("%s: error of type %q", c.name, header.Get("Content-Type"))
-		}
+		check.Expect(t, status == c.status && strings.Contains(body, c.message),
+			"%s: %d %s, expected %d %s", c.name, status, body, c.status, c.message)
+		check.Expect(t, status == 415 || header.Get("Content-Type") == "application/json",
+			"%s: error of type %q", c.name, header.Get("Content-Type"))
 	}
-	if s.Count() != 0 {
-		t.Errorf("%d profiles were stored", s.Count())
-	}
+	check.Expect(t, s.Count() == 0, "%d profiles were stored", s.Count())
 }
 
 func multipartBody(t *testing.T, parts ...[3]string) ([]byte, string) {
@@ -140,9 +128,7 @@ func multipartBody(t *testing.T, parts ...[3]string) ([]byte, string) {
 		}
 		h.Set("Content-Disposition", disposition)
 		part, err := w.CreatePart(h)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		_, _ = part.Write([]byte(p[2]))
 	}
 	_ = w.Close()
@@ -158,21 +144,15 @@ func TestIngestAccepts(t *testing.T) {
 	s := start(t, Options{})
 	raw := cpu()
 	body, contentType := multipartBody(t, [3]string{"profile", "profile.pprof", string(raw)})
-	if status, text, _ := post(t, ingestURL(s, "shop/cart{env=prod,pod=cart-7f}", ""), contentType, body); status != 200 || text != "" {
-		t.Fatalf("%d %q", status, text)
-	}
+	status, text, _ := post(t, ingestURL(s, "shop/cart{env=prod,pod=cart-7f}", ""), contentType, body)
+	check.Require(t, status == 200 && text == "", "%d %q", status, text)
 	got := s.Profiles()
-	if len(got) != 1 {
-		t.Fatalf("stored %d; %q", len(got), s.Refused())
-	}
+	check.Require(t, len(got) == 1, "stored %d; %q", len(got), s.Refused())
 	want := map[string]string{"__name__": "process_cpu", "__delta__": "false", "pyroscope_spy": "gospy",
 		"service_name": "shop/cart", "env": "prod", "pod": "cart-7f"}
-	if fmt.Sprint(got[0].Labels) != fmt.Sprint(want) {
-		t.Errorf("labels %v", got[0].Labels)
-	}
-	if status, _, _ := post(t, ingestURL(s, "a", "&format=pprof"), "application/octet-stream", raw); status != 200 || s.Count() != 2 {
-		t.Errorf("raw: %d, %d stored", status, s.Count())
-	}
+	check.Expect(t, fmt.Sprint(got[0].Labels) == fmt.Sprint(want), "labels %v", got[0].Labels)
+	status, _, _ = post(t, ingestURL(s, "a", "&format=pprof"), "application/octet-stream", raw)
+	check.Expect(t, status == 200 && s.Count() == 2, "raw: %d, %d stored", status, s.Count())
 }
 
 func TestIngestBlockNeedsConfig(t *testing.T) {
@@ -186,9 +166,8 @@ func TestIngestBlockNeedsConfig(t *testing.T) {
 		post(t, ingestURL(s, "a", ""), contentType, body)
 	}
 	got := s.Profiles()
-	if len(got) != 2 || got[0].Name() != "mutex" || got[1].Name() != "block" {
-		t.Errorf("%d stored; %q", len(got), s.Refused())
-	}
+	check.Expect(t, len(got) == 2 && got[0].Name() == "mutex" && got[1].Name() == "block",
+		"%d stored; %q", len(got), s.Refused())
 }
 
 func TestIngestRefuses(t *testing.T) {
@@ -223,16 +202,13 @@ func TestIngestRefuses(t *testing.T) {
 	}
 	for _, c := range cases {
 		status, body, _ := post(t, c.url, c.contentType, c.body)
-		if status != c.status || !strings.Contains(body, c.message) {
-			t.Errorf("%s: %d %s, expected %d %s", c.name, status, body, c.status, c.message)
-		}
+		check.Expect(t, status == c.status && strings.Contains(body, c.message),
+			"%s: %d %s, expected %d %s", c.name, status, body, c.status, c.message)
 	}
-	if s.Count() != 0 {
-		t.Errorf("%d profiles were stored", s.Count())
-	}
-	if text := strings.Join(s.Refused(), "\n"); !strings.Contains(text, `parts without filename: ["profile"]`) {
-		t.Errorf("the part without a filename left no trace: %s", text)
-	}
+	check.Expect(t, s.Count() == 0, "%d profiles were stored", s.Count())
+	text := strings.Join(s.Refused(), "\n")
+	check.Expect(t, strings.Contains(text, `parts without filename: ["profile"]`),
+		"the part without a filename left no trace: %s", text)
 }
 
 func TestParseName(t *testing.T) {
@@ -257,9 +233,7 @@ func TestParseName(t *testing.T) {
 	for _, c := range cases {
 		app, labels, err := ParseName(c.in, c.wide)
 		if c.app == "" {
-			if err == nil {
-				t.Errorf("%q: accepted", c.in)
-			}
+			check.Expect(t, err != nil, "%q: accepted", c.in)
 		} else if err != nil || app != c.app || fmt.Sprint(labels) != c.labels {
 			t.Errorf("%q: %q %v %v", c.in, app, labels, err)
 		}
@@ -272,9 +246,8 @@ func TestAttime(t *testing.T) {
 		"1699999000": 1699999000, "1699999000000": 1699999000, "1699999000000000": 1699999000,
 		"1699999000000000000": 1699999000, "": 1700000000, "garbage": 1700000000, "-5": 1700000000,
 	} {
-		if got := Attime(text, now).Unix(); got != want {
-			t.Errorf("%q: %d", text, got)
-		}
+		got := Attime(text, now).Unix()
+		check.Expect(t, got == want, "%q: %d", text, got)
 	}
 }
 
@@ -282,9 +255,8 @@ func TestDeepFlow(t *testing.T) {
 	s := start(t, Options{DeepFlow: true})
 	good, goodType := multipartBody(t, [3]string{"profile", "p", string(cpu())})
 	base := s.URL() + "/api/v1/profile/ingest?spyName=gospy&from=1700000000&name="
-	if status, _, _ := post(t, base+"shop.cart%7Benv%3Dprod%7D", goodType, good); status != 200 || s.Count() != 1 {
-		t.Fatalf("%d, %d stored, %q", status, s.Count(), s.Refused())
-	}
+	status, _, _ := post(t, base+"shop.cart%7Benv%3Dprod%7D", goodType, good)
+	check.Require(t, status == 200 && s.Count() == 1, "%d, %d stored, %q", status, s.Count(), s.Refused())
 	lost := []struct{ url, contentType string }{
 		{base + "ns/app", goodType},
 		{base + "app", "application/octet-stream"},
@@ -292,41 +264,30 @@ func TestDeepFlow(t *testing.T) {
 		{s.URL() + "/api/v1/profile/ingest?spyName=mine&from=1700000000&name=app", goodType},
 	}
 	for _, c := range lost {
-		if status, _, _ := post(t, c.url, c.contentType, good); status != 200 {
-			t.Errorf("%s: %d", c.url, status)
-		}
+		status, _, _ := post(t, c.url, c.contentType, good)
+		check.Expect(t, status == 200, "%s: %d", c.url, status)
 	}
-	if s.Count() != 1 || len(s.Refused()) != len(lost) {
-		t.Errorf("%d stored; %q", s.Count(), s.Refused())
-	}
-	if status, _, _ := post(t, s.URL()+pushPath, "application/proto", nil); status != 404 {
-		t.Errorf("Push: %d", status)
-	}
+	check.Expect(t, s.Count() == 1 && len(s.Refused()) == len(lost), "%d stored; %q", s.Count(), s.Refused())
+	status, _, _ = post(t, s.URL()+pushPath, "application/proto", nil)
+	check.Expect(t, status == 404, "Push: %d", status)
 }
 
 func TestFaults(t *testing.T) {
 	s := start(t, Options{})
 	body := envelope(cpu(), names...)
 	s.Faults.Set(&loop.Fault{Status: 503, Body: "later", Times: 1})
-	if status, text, _ := post(t, s.URL()+pushPath, "application/proto", body); status != 503 || text != "later" {
-		t.Errorf("fault: %d %s", status, text)
-	}
-	if status, _, _ := post(t, s.URL()+pushPath, "application/proto", body); status != 200 {
-		t.Errorf("after it: %d", status)
-	}
+	status, text, _ := post(t, s.URL()+pushPath, "application/proto", body)
+	check.Expect(t, status == 503 && text == "later", "fault: %d %s", status, text)
+	status, _, _ = post(t, s.URL()+pushPath, "application/proto", body)
+	check.Expect(t, status == 200, "after it: %d", status)
 	s.Down()
-	if _, err := http.Get(s.URL()); err == nil {
-		t.Error("down, and still answering")
-	}
-	if err := s.Up(); err != nil {
-		t.Fatal(err)
-	}
-	if status, _, _ := post(t, s.URL()+pushPath, "application/proto", body); status != 200 || s.Count() != 2 {
-		t.Errorf("up again: %d, %d stored", status, s.Count())
-	}
+	_, err := http.Get(s.URL())
+	check.Expect(t, err != nil, "down, and still answering")
+	check.Must(t, s.Up())
+	status, _, _ = post(t, s.URL()+pushPath, "application/proto", body)
+	check.Expect(t, status == 200 && s.Count() == 2, "up again: %d, %d stored", status, s.Count())
 	s.Faults.Set(&loop.Fault{Hang: true})
 	client := http.Client{Timeout: 50 * time.Millisecond}
-	if _, err := client.Post(s.URL()+pushPath, "application/proto", bytes.NewReader(body)); err == nil {
-		t.Error("hanging, and still answering")
-	}
+	_, err = client.Post(s.URL()+pushPath, "application/proto", bytes.NewReader(body))
+	check.Expect(t, err != nil, "hanging, and still answering")
 }

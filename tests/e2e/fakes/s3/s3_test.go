@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"profpull.test/e2e/fakes/check"
 )
 
 // put is a request as clients of AWS sign it.
@@ -33,9 +35,7 @@ var usual = []string{"host", "x-amz-content-sha256", "x-amz-date"}
 func TestSignature(t *testing.T) {
 	s := &Server{Secret: "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"}
 	r, err := http.NewRequest(http.MethodPut, "https://examplebucket.s3.amazonaws.com/test$file.text", strings.NewReader("Welcome to Amazon S3."))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	content := "44ce7dd67c959e0d3524ffac1771dfbba87d2b6b4b4e99e42034a8b803f8b072"
 	for name, value := range map[string]string{"Date": "Fri, 24 May 2013 00:00:00 GMT", "X-Amz-Date": "20130524T000000Z",
 		"X-Amz-Storage-Class": "REDUCED_REDUNDANCY", "X-Amz-Content-Sha256": content} {
@@ -43,17 +43,13 @@ func TestSignature(t *testing.T) {
 	}
 	a := authorization{date: "20130524", region: "us-east-1",
 		signed: []string{"date", "host", "x-amz-content-sha256", "x-amz-date", "x-amz-storage-class"}}
-	if got := s.sign(r, a, content); got != "98ad721746da40c64f1a55b78f14c238d841ea1380cd77a1b5971af0ece108bd" {
-		t.Errorf("signature %s", got)
-	}
+	check.Equal(t, "signature", s.sign(r, a, content), "98ad721746da40c64f1a55b78f14c238d841ea1380cd77a1b5971af0ece108bd")
 }
 
 // The fake refuses what the real one refuses, with the same code, and takes the rest.
 func TestAnswers(t *testing.T) {
 	s, err := Start()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	t.Cleanup(s.Down)
 	for _, c := range []struct {
 		name, code string // code "" for what is taken
@@ -152,19 +148,13 @@ func TestAnswers(t *testing.T) {
 	} {
 		before := len(s.Objects())
 		resp, err := http.DefaultClient.Do(c.request())
-		if err != nil {
-			t.Fatal(c.name, err)
-		}
+		check.Require(t, err == nil, "%v %v", c.name, err)
 		body, _ := io.ReadAll(resp.Body)
 		resp.Body.Close()
-		if (resp.StatusCode == 200) != (c.code == "") || (c.code != "" && !strings.Contains(string(body), "<Code>"+c.code+"</Code>")) {
-			t.Errorf("%s: HTTP %d %s", c.name, resp.StatusCode, body)
-		}
-		if taken := len(s.Objects()) > before; taken != (c.code == "") {
-			t.Errorf("%s: taken %v", c.name, taken)
-		}
+		check.Expect(t, (resp.StatusCode == 200) == (c.code == "") && (c.code == "" || strings.Contains(string(body), "<Code>"+c.code+"</Code>")),
+			"%s: HTTP %d %s", c.name, resp.StatusCode, body)
+		check.Equal(t, c.name+": taken", len(s.Objects()) > before, (c.code == ""))
 	}
-	if _, ok := s.Objects()["env=test/a+b/ä.pb.gz"]; !ok {
-		t.Errorf("stored %v", s.Objects())
-	}
+	_, ok := s.Objects()["env=test/a+b/ä.pb.gz"]
+	check.Expect(t, ok, "stored %v", s.Objects())
 }

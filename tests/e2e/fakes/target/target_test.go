@@ -10,15 +10,14 @@ import (
 	"testing"
 	"time"
 
+	"profpull.test/e2e/fakes/check"
 	"profpull.test/e2e/fakes/pprof"
 )
 
 func start(t *testing.T, o Options) *Target {
 	t.Helper()
 	tg, err := Start(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	t.Cleanup(tg.Down)
 	return tg
 }
@@ -40,17 +39,13 @@ func TestProfiles(t *testing.T) {
 	for path := range Paths {
 		for i := 0; i < 2; i++ {
 			status, body, err := get(tg, path+"?seconds=0")
-			if err != nil || status != 200 {
-				t.Fatalf("%s: %d %v", path, status, err)
-			}
+			check.Require(t, err == nil && status == 200, "%s: %d %v", path, status, err)
 			if _, err := pprof.ParseGzip([]byte(body)); err != nil {
 				t.Errorf("%s: %v", path, err)
 			}
 			sum := sha256.Sum256([]byte(body))
 			id := hex.EncodeToString(sum[:])
-			if seen[id] || tg.Sent()[id] != path {
-				t.Errorf("%s: hash seen before or not on record", path)
-			}
+			check.Expect(t, !seen[id] && tg.Sent()[id] == path, "%s: hash seen before or not on record", path)
 			seen[id] = true
 		}
 	}
@@ -66,30 +61,23 @@ func TestSampling(t *testing.T) {
 	wg.Add(1)
 	go func() {
 		defer wg.Done()
-		if status, _, err := get(tg, "/debug/pprof/profile?seconds=1"); status != 200 {
-			t.Errorf("first: %d %v", status, err)
-		}
+		status, _, err := get(tg, "/debug/pprof/profile?seconds=1")
+		check.Expect(t, status == 200, "first: %d %v", status, err)
 	}()
 	for len(tg.Requests()) == 0 {
 		time.Sleep(time.Millisecond)
 	}
-	if status, body, _ := get(tg, "/debug/pprof/profile?seconds=1"); status != 500 || !strings.Contains(body, "cpu profiling already in use") {
-		t.Errorf("second: %d %s", status, body)
-	}
-	if tg.Overlaps() != 1 {
-		t.Errorf("%d overlaps", tg.Overlaps())
-	}
-	if status, _, _ := get(tg, "/debug/fgprof?seconds=0"); status != 200 || tg.Overlaps() != 2 {
-		t.Errorf("fgprof: %d, %d overlaps", status, tg.Overlaps())
-	}
+	status, body, _ := get(tg, "/debug/pprof/profile?seconds=1")
+	check.Expect(t, status == 500 && strings.Contains(body, "cpu profiling already in use"),
+		"second: %d %s", status, body)
+	check.Expect(t, tg.Overlaps() == 1, "%d overlaps", tg.Overlaps())
+	status, _, _ = get(tg, "/debug/fgprof?seconds=0")
+	check.Expect(t, status == 200 && tg.Overlaps() == 2, "fgprof: %d, %d overlaps", status, tg.Overlaps())
 	wg.Wait()
 	took := tg.Requests()[0].End.Sub(tg.Requests()[0].Start)
-	if took < time.Second {
-		t.Errorf("seconds=1 took %v", took)
-	}
-	if status, body, _ := get(tg, "/debug/pprof/profile?seconds=61"); status != 400 || !strings.Contains(body, "WriteTimeout") {
-		t.Errorf("too long: %d %s", status, body)
-	}
+	check.Expect(t, took >= time.Second, "seconds=1 took %v", took)
+	status, body, _ = get(tg, "/debug/pprof/profile?seconds=61")
+	check.Expect(t, status == 400 && strings.Contains(body, "WriteTimeout"), "too long: %d %s", status, body)
 }
 
 func TestFaults(t *testing.T) {
@@ -106,9 +94,8 @@ func TestFaults(t *testing.T) {
 	for _, c := range cases {
 		tg.SetFault("", c.fault)
 		status, body, err := get(tg, "/debug/pprof/heap")
-		if err != nil || status != c.status || !strings.Contains(body, c.content) {
-			t.Errorf("fault %d: %d %q %v", c.fault, status, body, err)
-		}
+		check.Expect(t, err == nil && status == c.status && strings.Contains(body, c.content),
+			"fault %d: %d %q %v", c.fault, status, body, err)
 	}
 	for _, f := range []Fault{BadGzip, TwiceGzip} {
 		tg.SetFault("", f)
