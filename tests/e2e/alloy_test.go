@@ -68,18 +68,14 @@ func under(t *testing.T, env []string, args ...string) result {
 func converted(t *testing.T, env []string, path string) string {
 	t.Helper()
 	yaml := under(t, env, "convert", path)
-	if yaml.code != 0 {
-		t.Fatalf("convert: %d\n%s", yaml.code, yaml.stderr)
-	}
+	require(t, yaml.code == 0, "convert: %d\n%s", yaml.code, yaml.stderr)
 	file := alloyFile(t, t.TempDir(), "converted.yaml", yaml.stdout)
 	direct := under(t, env, "check", "--dump", path)
 	again := under(t, env, "check", "--dump", file)
-	if direct.code != 0 || again.code != 0 {
-		t.Fatalf("check --dump: %d %d\n%s%s\n%s", direct.code, again.code, direct.stderr, again.stderr, yaml.stdout)
-	}
-	if direct.stdout != again.stdout {
-		t.Fatalf("the configurations differ\n--- %s\n%s\n--- converted\n%s", path, direct.stdout, again.stdout)
-	}
+	require(t, direct.code == 0 && again.code == 0,
+		"check --dump: %d %d\n%s%s\n%s", direct.code, again.code, direct.stderr, again.stderr, yaml.stdout)
+	require(t, direct.stdout == again.stdout,
+		"the configurations differ\n--- %s\n%s\n--- converted\n%s", path, direct.stdout, again.stdout)
 	return file
 }
 
@@ -140,10 +136,8 @@ func waitSeries(t *testing.T, s *pyroscope.Server, want ...string) {
 	sort.Strings(want)
 	wait(t, "the series", func() string {
 		got := series(s)
-		if strings.Join(got, "\n") == strings.Join(want, "\n") {
-			return ""
-		}
-		return fmt.Sprintf("got\n%s\nexpected\n%s\nrefused: %q", strings.Join(got, "\n"), strings.Join(want, "\n"), s.Refused())
+		return unless(strings.Join(got, "\n") == strings.Join(want, "\n"),
+			"got\n%s\nexpected\n%s\nrefused: %q", strings.Join(got, "\n"), strings.Join(want, "\n"), s.Refused())
 	})
 }
 
@@ -158,13 +152,11 @@ func (p *program) sameTargets(env []string, file string) {
 		}
 		return ""
 	})
-	q.stop()
 }
 
 func data(t *testing.T, name string) string {
 	t.Helper()
-	text, err := os.ReadFile("../unit/data/alloy/" + name)
-	must(t, err)
+	text := readFile(t, "../unit/data/alloy/"+name)
 	return string(text)
 }
 
@@ -194,10 +186,8 @@ func TestAlloyOfTheVendor(t *testing.T) {
 	labels := fmt.Sprintf(`app="cart" instance="%s:%d" kubernetes_namespace="default" service_name="shop/cart" tier="back"`, host, port)
 	p.wait("the targets", func() string {
 		got := p.targetLines()
-		if strings.Count(got, "\n") != 1 || strings.Count(got, fmt.Sprintf("http://%s:%d/debug/pprof/", host, port)) != 2 {
-			return orNothing(got)
-		}
-		return ""
+		return unless(strings.Count(got, "\n") == 1 && strings.Count(got, fmt.Sprintf("http://%s:%d/debug/pprof/", host, port)) == 2,
+			"%s", got)
 	})
 	p.sameTargets(nil, converted(t, nil, file))
 	waitSeries(t, server, `__name__="goroutine" `+labels, `__name__="process_cpu" `+labels)
@@ -431,10 +421,7 @@ func TestAlloyDirectoryOfModules(t *testing.T) {
 	p := runFile(t, env, filepath.Join(dir, "config"))
 	p.wait("the targets of one node", func() string {
 		got := p.targetLines()
-		if !strings.Contains(got, "feature/cpu ") || !strings.Contains(got, "source=\"pprof\"") {
-			return orNothing(got)
-		}
-		return ""
+		return unless(strings.Contains(got, "feature/cpu ") && strings.Contains(got, "source=\"pprof\""), "%s", got)
 	})
 	p.sameTargets(env, converted(t, env, filepath.Join(dir, "config")))
 	waitProfiles(t, server, 3, func(r *pyroscope.Received) bool {
@@ -538,16 +525,13 @@ pyroscope.relabel "r" {
 	}
 	t.Logf("%s", r.stderr)
 	want := "2:10 3:3 5:1 7:13 9:15 10:5 13:14 18:61 20:21 21:21 23:5 28:22 29:22 31:18 38:20"
-	if strings.Join(got, " ") != want || r.code != 1 {
-		t.Errorf("%d: errors at %q", r.code, strings.Join(got, " "))
-	}
+	expect(t, strings.Join(got, " ") == want && r.code == 1, "%d: errors at %q", r.code, strings.Join(got, " "))
 }
 
 // TestAlloyReceives pushes as an SDK does to pyroscope.receive_http: the profile passes pyroscope.relabel
 // and arrives. The file has no scrape.
 func TestAlloyReceives(t *testing.T) {
 	t.Parallel()
-	bin(t)
 	server := newPyroscope(t, pyroscope.Options{})
 	host := loop.Host()
 	p := runFile(t, nil, alloyFile(t, t.TempDir(), "config.alloy", `
@@ -574,13 +558,9 @@ pyroscope.write "w" {
 		"text/plain", strings.NewReader("main;work 5\n"))
 	must(t, err)
 	r.Body.Close()
-	if r.StatusCode != 200 {
-		t.Fatalf("%s\n%s", r.Status, p.stderr.String())
-	}
+	require(t, r.StatusCode == 200, "%s\n%s", r.Status, p.stderr.String())
 	got := waitProfiles(t, server, 1, nil)[0].Labels
-	if got["service_name"] != "app" || got["team"] != "x" {
-		t.Errorf("labels %v", got)
-	}
+	expect(t, got["service_name"] == "app" && got["team"] == "x", "labels %v", got)
 }
 
 // The kind of a configuration shows in its name or in how it begins, on standard input too.
@@ -592,9 +572,8 @@ func TestAlloyOnStandardInput(t *testing.T) {
 	good := "<stdin>: the configuration is good\n"
 	file := alloyFile(t, t.TempDir(), "config", text)
 	yaml := call(t, text, "convert", "-")
-	if yaml.code != 0 || !strings.Contains(yaml.stdout, "job_name: \"s\"") {
-		t.Fatalf("convert -: %d %s%s", yaml.code, yaml.stdout, yaml.stderr)
-	}
+	require(t, yaml.code == 0 && strings.Contains(yaml.stdout, "job_name: \"s\""),
+		"convert -: %d %s%s", yaml.code, yaml.stdout, yaml.stderr)
 	for _, c := range []struct {
 		stdin string
 		args  []string
@@ -612,9 +591,8 @@ func TestAlloyOnStandardInput(t *testing.T) {
 		{text, []string{"convert", "--diff", file, "-"}, 2, "standard input"},
 	} {
 		r := call(t, c.stdin, c.args...)
-		if r.code != c.code || !strings.Contains(r.stdout+r.stderr, c.out) {
-			t.Errorf("%q: %d, expected %d and %q\n%s%s", c.args, r.code, c.code, c.out, r.stdout, r.stderr)
-		}
+		expect(t, r.code == c.code && strings.Contains(r.stdout+r.stderr, c.out),
+			"%q: %d, expected %d and %q\n%s%s", c.args, r.code, c.code, c.out, r.stdout, r.stderr)
 	}
 }
 
@@ -633,9 +611,8 @@ func TestAlloyKeepsSecretsOutOfErrors(t *testing.T) {
 			" forward_to = [pyroscope.write.w.receiver]\n}\npyroscope.write \"w\" {\n endpoint {\n url = \"http://h\"\n basic_auth {\n"+
 			"  username = \"u\"\n  "+line+"\n  }\n }\n}\n")
 		r := call(t, "", "check", file)
-		if strings.Contains(r.stderr+r.stdout, "hunter") || (r.code != 1 && !strings.Contains(line, "format")) {
-			t.Errorf("%s: %d, %s", line, r.code, r.stderr+r.stdout)
-		}
+		expect(t, !strings.Contains(r.stderr+r.stdout, "hunter") && (r.code == 1 || strings.Contains(line, "format")),
+			"%s: %d, %s", line, r.code, r.stderr+r.stdout)
 	}
 }
 
@@ -690,9 +667,8 @@ func TestAlloyHostileFiles(t *testing.T) {
 		}
 		r := callCommand(t, cmd, "")
 		t.Logf("%-12s %8d bytes: exit code %d, %v", tt.name, len(tt.text), r.code, cmd.ProcessState.UserTime())
-		if (r.code == 1) != (tt.message != "") || !strings.Contains(r.stderr, tt.message) || len(r.stderr) > 100000 {
-			t.Errorf("%s: %d, %.500s", tt.name, r.code, r.stderr)
-		}
+		expect(t, (r.code == 1) == (tt.message != "") && strings.Contains(r.stderr, tt.message) && len(r.stderr) <= 100000,
+			"%s: %d, %.500s", tt.name, r.code, r.stderr)
 	}
 }
 

@@ -66,9 +66,7 @@ func (c *controlPlane) child(name string, args ...string) *exec.Cmd {
 	var out output
 	cmd := exec.Command(filepath.Join(c.assets, name), args...)
 	cmd.Stdout, cmd.Stderr, cmd.Dir = &out, &out, c.dir
-	if err := cmd.Start(); err != nil {
-		c.t.Fatal(err)
-	}
+	must(c.t, cmd.Start())
 	c.t.Cleanup(func() {
 		_ = cmd.Process.Kill()
 		_, _ = cmd.Process.Wait()
@@ -90,17 +88,13 @@ func (c *controlPlane) file(name string) string { return filepath.Join(c.dir, na
 
 func (c *controlPlane) write(name, text string) {
 	c.t.Helper()
-	if err := os.WriteFile(c.file(name), []byte(text), 0o600); err != nil {
-		c.t.Fatal(err)
-	}
+	must(c.t, os.WriteFile(c.file(name), []byte(text), 0o600))
 }
 
 func (c *controlPlane) writeFiles() {
 	c.t.Helper()
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	must(c.t, err)
 	c.write("sa.key", string(pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY",
 		Bytes: x509.MarshalPKCS1PrivateKey(key)})))
 	c.write("tokens.csv", adminToken+",admin,admin,system:masters\n")
@@ -149,9 +143,7 @@ func (c *controlPlane) url() string { return "https://" + c.host + ":6443" }
 // ask makes a request as the administrator; kind is that of a patch, or "".
 func (c *controlPlane) ask(method, path, kind, body string) (int, string) {
 	req, err := http.NewRequestWithContext(context.Background(), method, c.url()+path, strings.NewReader(body))
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	must(c.t, err)
 	req.Header.Set("Authorization", "Bearer "+adminToken)
 	req.Header.Set("Content-Type", "application/json")
 	if kind != "" {
@@ -172,9 +164,7 @@ func (c *controlPlane) ask(method, path, kind, body string) (int, string) {
 func (c *controlPlane) must(method, path, kind, body string) string {
 	c.t.Helper()
 	status, text := c.ask(method, path, kind, body)
-	if status < 200 || status > 299 {
-		c.t.Fatalf("%s %s: %d %s", method, path, status, text)
-	}
+	require(c.t, status >= 200 && status <= 299, "%s %s: %d %s", method, path, status, text)
 	return text
 }
 
@@ -219,20 +209,14 @@ func (c *controlPlane) compact() {
 	c.t.Helper()
 	call := func(path, body string) string {
 		resp, err := http.Post("http://"+c.etcd+":2379"+path, "application/json", bytes.NewReader([]byte(body)))
-		if err != nil {
-			c.t.Fatal(err)
-		}
+		must(c.t, err)
 		defer resp.Body.Close()
 		text, _ := io.ReadAll(resp.Body)
-		if resp.StatusCode != 200 {
-			c.t.Fatalf("%s: %s %s", path, resp.Status, text)
-		}
+		require(c.t, resp.StatusCode == 200, "%s: %s %s", path, resp.Status, text)
 		return string(text)
 	}
 	var answer struct{ Header struct{ Revision string } }
-	if err := json.Unmarshal([]byte(call("/v3/kv/range", `{"key":"Lw=="}`)), &answer); err != nil {
-		c.t.Fatal(err)
-	}
+	must(c.t, json.Unmarshal([]byte(call("/v3/kv/range", `{"key":"Lw=="}`)), &answer))
 	call("/v3/kv/compaction", `{"revision":"`+answer.Header.Revision+`","physical":true}`)
 }
 
@@ -267,9 +251,7 @@ func newLine(t *testing.T, to string) *line {
 func (l *line) mend() {
 	l.t.Helper()
 	listener, err := loop.Listen(l.addr)
-	if err != nil {
-		l.t.Fatal(err)
-	}
+	must(l.t, err)
 	l.mu.Lock()
 	l.listener = listener
 	l.mu.Unlock()
@@ -346,9 +328,7 @@ func realPods(t *testing.T, c *controlPlane) {
 	const requests = "profpull_discovery_requests_total"
 	t.Logf("annotated %v, finished %v, created %v, deleted %v; streamed lists refused: %v; pages: %v", annotated,
 		finished, created, deleted, m.sum(requests, "result", "unsupported"), m.sum(requests, "verb", "list"))
-	if n := m.sum("profpull_discovery_relists_total"); n != 0 {
-		t.Errorf("%v new lists", n)
-	}
+	equal(t, "new lists", m.sum("profpull_discovery_relists_total"), 0)
 	p.stop()
 	c.deletePod("first")
 	c.deletePod("second")
@@ -371,21 +351,16 @@ func realExpired(t *testing.T, c *controlPlane) {
 	c.createPod("comes", goes.Addr(), true)
 	c.compact()
 	c.restart()
-	if got := p.pods(); got != "goes stays" {
-		t.Errorf("targets while the server is away: %s", got)
-	}
+	equal(t, "targets while the server is away", p.pods(), "goes stays")
 	wire.mend()
 	p.waitPods("comes stays")
 	m := p.metrics()
-	if n := m.sum("profpull_discovery_relists_total"); n != 1 {
-		t.Errorf("%v new lists, expected one", n)
-	}
-	if n := m.sum("profpull_discovery_relists_total", "reason", "expired"); n != 1 {
-		t.Errorf("%v new lists because the version had expired, expected one", n)
-	}
-	if now := p.scrape(stays.Addr()); now.Successes < before.Successes || now.Failures != before.Failures {
-		t.Errorf("the target that did not change started over: %+v, before %+v", now, before)
-	}
+	equal(t, "new lists", m.sum("profpull_discovery_relists_total"), 1)
+	equal(t, "new lists because the version had expired",
+		m.sum("profpull_discovery_relists_total", "reason", "expired"), 1)
+	now := p.scrape(stays.Addr())
+	expect(t, now.Successes >= before.Successes && now.Failures == before.Failures,
+		"the target that did not change started over: %+v, before %+v", now, before)
 	p.stop()
 	c.deletePod("stays")
 	c.deletePod("comes")
@@ -402,9 +377,7 @@ func (c *controlPlane) requestToken(secret string) string {
 			`{"apiVersion":"v1","kind":"Secret","name":"`+secret+`","uid":"`+s.Metadata.UID+`"}}}`)
 	var answer struct{ Status struct{ Token string } }
 	_ = json.Unmarshal([]byte(text), &answer)
-	if answer.Status.Token == "" {
-		c.t.Fatalf("no token in %s", text)
-	}
+	require(c.t, answer.Status.Token != "", "no token in %s", text)
 	return answer.Status.Token
 }
 
@@ -429,12 +402,7 @@ func realServiceAccount(t *testing.T, c *controlPlane) {
 	p := startUnder(t, []string{"/usr/bin/env", "KUBERNETES_SERVICE_HOST=" + c.host, "KUBERNETES_SERVICE_PORT=6443",
 		"PROFPULL_SERVICEACCOUNT_DIR=" + mount}, config)
 	p.waitUp()
-	p.wait("the missing permission to be named", func() string {
-		if strings.Contains(p.stderr.String(), "not allowed to list pods in the namespace: apply a Role") {
-			return ""
-		}
-		return orNothing(p.stderr.String())
-	})
+	p.says("not allowed to list pods in the namespace: apply a Role")
 	c.must("POST", "/apis/rbac.authorization.k8s.io/v1/namespaces/default/roles", "",
 		`{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"Role","metadata":{"name":"profpull"},"rules":`+
 			`[{"apiGroups":[""],"resources":["pods"],"verbs":["list","watch"]}]}`)
@@ -450,13 +418,10 @@ func realServiceAccount(t *testing.T, c *controlPlane) {
 	c.restart()
 	c.createPod("b", loop.Host()+":6060", true)
 	p.waitPods("a b")
-	if n := p.metrics().sum("profpull_discovery_requests_total", "result", "unauthorized"); n > 1 {
-		t.Errorf("%v requests were refused because of the old token", n)
-	}
+	atMost(t, "requests refused because of the old token",
+		p.metrics().sum("profpull_discovery_requests_total", "result", "unauthorized"), 1)
 	p.stop()
-	if strings.Contains(p.stderr.String(), old) {
-		t.Error("the token is in the log")
-	}
+	p.keepsSecret(old)
 	c.deletePod("a")
 	c.deletePod("b")
 }

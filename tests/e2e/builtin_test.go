@@ -34,8 +34,7 @@ func inCluster(t *testing.T, server *kube.Server, kubeconfig, namespace string) 
 			User map[string]string
 		}
 	}
-	text, err := os.ReadFile(kubeconfig)
-	must(t, err)
+	text := readFile(t, kubeconfig)
 	must(t, json.Unmarshal(text, &file))
 	ca, err := base64.StdEncoding.DecodeString(file.Clusters[0].Cluster["certificate-authority-data"])
 	must(t, err)
@@ -137,9 +136,7 @@ func (p *program) scraped() string {
 		rest := strings.TrimPrefix(s.URL, "http://")
 		slash := strings.IndexByte(rest, '/')
 		_, port, err := net.SplitHostPort(rest[:slash])
-		if err != nil {
-			p.t.Fatal(err)
-		}
+		must(p.t, err)
 		lines = append(lines, strings.Join([]string{s.Labels["pod"], s.Labels["container"], s.Type, port,
 			rest[slash:], s.Labels["service_name"]}, " "))
 	}
@@ -152,7 +149,6 @@ func (p *program) scraped() string {
 // that do not ask for it, ask wrongly, or do not run. What arrives carries the labels.
 func TestAnnotatedPods(t *testing.T) {
 	t.Parallel()
-	bin(t)
 	server := newPyroscope(t, pyroscope.Options{})
 	cluster, env := newCluster(t)
 	var ips []string
@@ -217,12 +213,7 @@ func TestAnnotatedPods(t *testing.T) {
 		"sidecar helper goroutine 7070 /debug/pprof/goroutine default/helper",
 		"undeclared main goroutine 6060 /debug/pprof/goroutine default/main",
 	}, "\n")
-	p.wait("the targets", func() string {
-		if got := p.scraped(); got != want {
-			return "there are:\n" + got
-		}
-		return ""
-	})
+	becomes(t, "the targets", want, p.scraped)
 	p.wait("a profile of each", func() string {
 		have := map[string]bool{}
 		for _, r := range server.Profiles() {
@@ -241,20 +232,15 @@ func TestAnnotatedPods(t *testing.T) {
 		if l["version"] != "1" { // the tag of each image
 			t.Errorf("version: %v", l)
 		}
-		if l["pod"] == "declared" && (l["service_repository"] != "https://git.example/cart" ||
-			l["service_git_ref"] != "v7" || l["service_root_path"] != "cmd/cart" || l["app"] != "shop" || l["namespace"] != "default") {
-			t.Errorf("labels: %v", l)
-		}
+		expect(t, l["pod"] != "declared" || l["service_repository"] == "https://git.example/cart" &&
+			l["service_git_ref"] == "v7" && l["service_root_path"] == "cmd/cart" && l["app"] == "shop" && l["namespace"] == "default",
+			"labels: %v", l)
 	}
 	for _, s := range p.scrapes("") {
-		if s.Failures > 0 {
-			t.Errorf("%s failed: %s", s.URL, s.LastError)
-		}
+		expect(t, s.Failures == 0, "%s failed: %s", s.URL, s.LastError)
 	}
 	// One target for each owner of a port, and no scrape that had to be set aside as a second one.
-	if n := p.metrics().sum("profpull_relabel_targets_total", "outcome", "kept"); n != 8 {
-		t.Errorf("%v targets, expected 8", n)
-	}
+	equal(t, "targets", p.metrics().sum("profpull_relabel_targets_total", "outcome", "kept"), 8)
 	p.stop()
 	noneRefused(t, server)
 }
@@ -262,18 +248,14 @@ func TestAnnotatedPods(t *testing.T) {
 // `run --write.url URL` is enough in a cluster. The API server keeps finished pods to itself.
 func TestNoConfiguration(t *testing.T) {
 	t.Parallel()
-	bin(t)
 	server := newPyroscope(t, pyroscope.Options{})
 	cluster, env := newCluster(t)
 	cluster.Put(kube.Annotated("a", newTarget(t, target.Options{}).Addr(), "goroutine"))
 	p := runWithin(t, env, "--write.url", server.URL())
 	p.waitPods("a")
 	for _, q := range cluster.Stats().Queries {
-		if !strings.Contains(q, "fieldSelector=status.phase%21%3DSucceeded%2Cstatus.phase%21%3DFailed") {
-			t.Errorf("asked without the selector: %s", q)
-		}
+		has(t, "the request", q, "fieldSelector=status.phase%21%3DSucceeded%2Cstatus.phase%21%3DFailed")
 	}
-	p.stop()
 }
 
 // A DaemonSet's program asks for the pods of its node alone, and one that may see only its own
@@ -297,17 +279,15 @@ func TestNodeLocalAndNamespaced(t *testing.T) {
 			}
 			args := []string{"--write.url", "http://127.0.0.1:1"}
 			if name == "example" {
-				text, err := os.ReadFile("../../examples/node-local.yaml")
-				must(t, err)
+				text := readFile(t, "../../examples/node-local.yaml")
 				args = append(args, "--config", writeConfig(t, string(text)))
 				env = []string{"NODE_NAME=node-7"}
 			}
 			p := runWithin(t, append(base, env...), args...)
 			p.waitPods("here")
 			for _, q := range cluster.Stats().Queries {
-				if name != "namespace" && !strings.Contains(q, "fieldSelector=spec.nodeName%3Dnode-7") {
-					t.Errorf("asked without the node: %s", q)
-				}
+				expect(t, name == "namespace" || strings.Contains(q, "fieldSelector=spec.nodeName%3Dnode-7"),
+					"asked without the node: %s", q)
 			}
 			p.stop()
 		})
@@ -324,18 +304,13 @@ func TestSpecialAddressIsRefused(t *testing.T) {
 	p := runWithin(t, append(env, "PROFPULL_ALLOW_SPECIAL_ADDRESS=false"), "--write.url", "http://127.0.0.1:1")
 	p.wait("the refusal", func() string {
 		text := p.stderr.String()
-		if !strings.Contains(text, "is a loopback address") || !strings.Contains(text, "pod/default/odd") {
-			return orNothing(text)
-		}
-		return ""
+		return unless(strings.Contains(text, "is a loopback address") && strings.Contains(text, "pod/default/odd"),
+			"%s", text)
 	})
-	if n := p.metrics().sum("profpull_relabel_targets_total", "outcome", "refused"); n < 1 {
-		t.Errorf("%v label sets are counted as refused", n)
-	}
+	atLeast(t, "label sets counted as refused",
+		p.metrics().sum("profpull_relabel_targets_total", "outcome", "refused"), 1)
 	p.stop()
-	if n := len(tg.Requests()); n != 0 {
-		t.Errorf("%d requests", n)
-	}
+	equal(t, "requests", len(tg.Requests()), 0)
 }
 
 // explain runs discover --explain in a cluster.
@@ -344,9 +319,7 @@ func explain(t *testing.T, code int, env []string, args ...string) result {
 	cmd := command(t, append([]string{"discover", "--explain"}, args...)...)
 	cmd.Env = append(cmd.Env, env...)
 	r := callCommand(t, cmd, "")
-	if r.code != code {
-		t.Fatalf("%v: exit code %d, expected %d\n%s%s", args, r.code, code, r.stdout, r.stderr)
-	}
+	require(t, r.code == code, "%v: exit code %d, expected %d\n%s%s", args, r.code, code, r.stdout, r.stderr)
 	return r
 }
 
@@ -402,25 +375,18 @@ func TestExplain(t *testing.T) {
 	for _, row := range rows {
 		r := explain(t, exitDone, env, "--pod", row.pod)
 		for _, want := range row.wants {
-			if !strings.Contains(r.stdout, want) {
-				t.Errorf("%s: %q is missing:\n%s", row.pod, want, r.stdout)
-			}
+			expect(t, strings.Contains(r.stdout, want), "%s: %q is missing:\n%s", row.pod, want, r.stdout)
 		}
-		if row.pod == "shop/typo" && strings.Contains(r.stdout, "looks like") {
-			t.Errorf("a misspelt annotation is reported twice:\n%s", r.stdout)
-		}
-		if r.stderr != "" || !strings.HasSuffix(r.stdout, "\n") {
-			t.Errorf("%s: stderr %q, stdout %q", row.pod, r.stderr, r.stdout)
-		}
+		expect(t, row.pod != "shop/typo" || !strings.Contains(r.stdout, "looks like"),
+			"a misspelt annotation is reported twice:\n%s", r.stdout)
+		expect(t, r.stderr == "" && strings.HasSuffix(r.stdout, "\n"),
+			"%s: stderr %q, stdout %q", row.pod, r.stderr, r.stdout)
 	}
 	t.Run("summary", func(t *testing.T) {
 		r := explain(t, exitDone, env)
-		for _, want := range []string{"13 pods seen: 4 scraped (4 profile types in all), 9 not, because",
-			"5  the annotations do not ask for it: rule 3", "1  the phase is Pending: rule 1"} {
-			if !strings.Contains(r.stderr, want) {
-				t.Errorf("%q is missing:\n%s", want, r.stderr)
-			}
-		}
+		has(t, "stderr", r.stderr,
+			"13 pods seen: 4 scraped (4 profile types in all), 9 not, because",
+			"5  the annotations do not ask for it: rule 3", "1  the phase is Pending: rule 1")
 	})
 	t.Run("namespace", func(t *testing.T) {
 		config := writeConfig(t, `
@@ -430,9 +396,7 @@ scrape_configs:
 write: [{url: "http://127.0.0.1:1"}]
 `)
 		r := explain(t, exitDone, env, "--pod", "shop/good", "--config", config)
-		if !strings.Contains(r.stdout, "It watches only the namespaces a, b: add shop to namespaces.names") {
-			t.Error(r.stdout)
-		}
+		has(t, "stdout", r.stdout, "It watches only the namespaces a, b: add shop to namespaces.names")
 	})
 	t.Run("secret", func(t *testing.T) {
 		config := writeConfig(t, `
@@ -444,9 +408,8 @@ scrape_configs:
 write: [{url: "http://127.0.0.1:1"}]
 `)
 		r := explain(t, exitDone, env, "--pod", "shop/hushed", "--config", config)
-		if !strings.Contains(r.stdout, `(here "<secret>"), __meta_kubernetes_pod_name (here "hushed")`) || strings.Contains(r.stdout, "s3cret") {
-			t.Error(r.stdout)
-		}
+		has(t, "stdout", r.stdout, `(here "<secret>"), __meta_kubernetes_pod_name (here "hushed")`)
+		lacks(t, "stdout", r.stdout, "s3cret")
 	})
 	t.Run("limit", func(t *testing.T) {
 		config := writeConfig(t, `
@@ -457,9 +420,7 @@ scrape_configs:
 write: [{url: "http://127.0.0.1:1"}]
 `)
 		r := explain(t, exitDone, env, "--pod", "shop/good", "--config", config)
-		if !strings.Contains(r.stdout, "1 of its 2 ports was refused: with its 5 scrapes at 10.1.2.3:9090 the pod would have 10, more than the pod_scrape_limit of 5.") {
-			t.Error(r.stdout)
-		}
+		has(t, "stdout", r.stdout, "1 of its 2 ports was refused: with its 5 scrapes at 10.1.2.3:9090 the pod would have 10, more than the pod_scrape_limit of 5.")
 	})
 	// Each recommended annotation is one that the rules read.
 	t.Run("rules", func(t *testing.T) {
@@ -487,9 +448,8 @@ write: [{url: "http://127.0.0.1:1"}]
 		}
 		for _, row := range rows {
 			r := explain(t, exitDone, env, "--pod", row.pod, "--config", row.config)
-			if !strings.Contains(r.stdout, row.want) || strings.Contains(r.stdout, row.never) {
-				t.Errorf("%s: expected %q and not %q:\n%s", row.pod, row.want, row.never, r.stdout)
-			}
+			has(t, row.pod, r.stdout, row.want)
+			lacks(t, row.pod, r.stdout, row.never)
 		}
 	})
 	t.Run("shard", func(t *testing.T) {
@@ -498,15 +458,11 @@ sharding: {mode: static, replicas: 2, index: 1}
 write: [{url: "http://127.0.0.1:1"}]
 `)
 		r := explain(t, exitDone, env, "--pod", "shop/good", "--config", config)
-		if !strings.Contains(r.stdout, " With sharding it is scraped by ") {
-			t.Error(r.stdout)
-		}
+		has(t, "stdout", r.stdout, " With sharding it is scraped by ")
 	})
 	t.Run("node", func(t *testing.T) {
 		r := explain(t, exitDone, append(env, "PROFPULL_POD_FIELDS=spec.nodeName=other"), "--pod", "shop/good")
-		if !strings.Contains(r.stdout, "whose spec.nodeName is \"node-1\"") {
-			t.Error(r.stdout)
-		}
+		has(t, "stdout", r.stdout, "whose spec.nodeName is \"node-1\"")
 	})
 	t.Run("permission", func(t *testing.T) {
 		fault := loop.Fault{Status: 403, Body: `{"kind":"Status","reason":"Forbidden","message":"pods is forbidden"}`,
@@ -514,14 +470,9 @@ write: [{url: "http://127.0.0.1:1"}]
 		cluster.ListFaults.Set(&fault)
 		cluster.WatchFaults.Set(&fault)
 		r := explain(t, exitPeer, env, "--pod", "shop/good")
-		if !strings.Contains(r.stdout, "profpull is not allowed to list pods in the whole cluster") ||
-			!strings.Contains(r.stdout, "ClusterRole") {
-			t.Errorf("%s\n%s", r.stdout, r.stderr)
-		}
+		has(t, "stdout", r.stdout, "profpull is not allowed to list pods in the whole cluster", "ClusterRole")
 		r = explain(t, exitPeer, append(env, "PROFPULL_OWN_NAMESPACE=true"), "--pod", "profpull/x")
-		if !strings.Contains(r.stdout, "profpull is not allowed to list pods in the namespace profpull") {
-			t.Errorf("%s\n%s", r.stdout, r.stderr)
-		}
+		has(t, "stdout", r.stdout, "profpull is not allowed to list pods in the namespace profpull")
 	})
 	expectCall(t, exitUsage, "", "--pod goes with --explain", "discover", "--pod", "a/b")
 }
@@ -530,7 +481,6 @@ write: [{url: "http://127.0.0.1:1"}]
 // namespace are attached: annotations that name a port that no container declares make one scrape of it.
 func TestAttachedMetadata(t *testing.T) {
 	t.Parallel()
-	bin(t)
 	builtin := expectCall(t, exitDone, "*", "", "check", "--print-default").stdout
 	for _, attach := range []string{"", "        attach_metadata: {namespace: true}\n",
 		"        attach_metadata: {node: true, namespace: true}\n"} {
@@ -542,16 +492,12 @@ func TestAttachedMetadata(t *testing.T) {
 		config := writeConfig(t, strings.Replace(builtin, "      - role: pod\n", "      - role: pod\n"+attach, 1))
 		p := runWithin(t, env, "--config", config)
 		p.wait("the scrape", func() string {
-			if got := p.scrapes(""); len(got) != 1 || !strings.Contains(got[0].URL, "127.9.9.9:6061") {
-				return fmt.Sprintf("%q: %v", attach, got)
-			}
-			return ""
+			got := p.scrapes("")
+			return unless(len(got) == 1 && strings.Contains(got[0].URL, "127.9.9.9:6061"), "%q: %v", attach, got)
 		})
 		p.stop()
 		r := explain(t, exitDone, env, "--pod", "shop/web", "--config", config)
-		if !strings.Contains(r.stdout, "127.9.9.9:6061") {
-			t.Errorf("%q: %s", attach, r.stdout)
-		}
+		expect(t, strings.Contains(r.stdout, "127.9.9.9:6061"), "%q: %s", attach, r.stdout)
 	}
 }
 
@@ -566,8 +512,7 @@ var (
 
 func readManifest(t *testing.T, name string) string {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join("../../manifests", name))
-	must(t, err)
+	text := readFile(t, filepath.Join("../../manifests", name))
 	return string(text)
 }
 
@@ -587,9 +532,7 @@ func TestManifests(t *testing.T) {
 			server := newPyroscope(t, pyroscope.Options{})
 			kustomization := readManifest(t, v.kustomization)
 			url := manifestURL.FindStringSubmatch(kustomization)
-			if url == nil || !strings.HasPrefix(url[1], "http://") {
-				t.Fatalf("no URL: %q", url)
-			}
+			require(t, url != nil && strings.HasPrefix(url[1], "http://"), "no URL: %q", url)
 			vars := map[string]string{"PYROSCOPE_URL": server.URL(), "NODE_NAME": "node-1"}
 			text := readManifest(t, v.workload)
 			for _, m := range append(manifestEnv.FindAllStringSubmatch(text, -1), patchedEnv.FindAllStringSubmatch(kustomization, -1)...) {
@@ -613,26 +556,15 @@ func TestManifests(t *testing.T) {
 			here := kube.Annotated("here", newTarget(t, target.Options{}).Addr(), "goroutine")
 			here.Namespace = "profpull"
 			cluster.Put(here)
-			if args[0] != "run" {
-				t.Fatalf("args: %q", args)
-			}
+			require(t, args[0] == "run", "args: %q", args)
 			p := runWithin(t, env, args[1:]...)
 			p.waitPods("here")
-			p.wait("a watch", func() string {
-				if cluster.Stats().OpenWatches == 0 {
-					return "none"
-				}
-				return ""
-			})
+			until(t, "a watch", func() bool { return cluster.Stats().OpenWatches != 0 })
 			p.stop()
 			for _, path := range cluster.Stats().Paths {
-				if path != v.path {
-					t.Errorf("asked for %s, which %s does not allow", path, v.role)
-				}
+				expect(t, path == v.path, "asked for %s, which %s does not allow", path, v.role)
 			}
-			if n := len(cluster.Stats().Paths); n < 1 {
-				t.Errorf("%d requests", n)
-			}
+			atLeast(t, "requests", len(cluster.Stats().Paths), 1)
 		})
 	}
 }
@@ -643,9 +575,8 @@ func TestShardedManifest(t *testing.T) {
 	cmd := command(t, "check", "--config", "../../manifests/sharded/profpull.yaml")
 	cmd.Env = append(cmd.Env, "PYROSCOPE_URL=http://pyroscope:4040")
 	r := callCommand(t, cmd, "")
-	if r.code != exitDone || !strings.Contains(r.stdout+r.stderr, "annotated-pods") {
-		t.Errorf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
-	}
+	expect(t, r.code == exitDone && strings.Contains(r.stdout+r.stderr, "annotated-pods"),
+		"exit code %d\n%s%s", r.code, r.stdout, r.stderr)
 }
 
 // TestKustomize runs if kubectl is installed: each variant builds, has one workload, and no unused name.
@@ -667,13 +598,10 @@ func TestKustomize(t *testing.T) {
 				n++
 			}
 		}
-		if n != 1 || !strings.Contains(string(out), "\nkind: "+kind+"\n") {
-			t.Errorf("%s: %d workloads\n%s", dir, n, out)
-		}
+		expect(t, n == 1 && strings.Contains(string(out), "\nkind: "+kind+"\n"), "%s: %d workloads\n%s", dir, n, out)
 		// The ConfigMap's name has a hash, and the container refers to that one.
-		if strings.Count(string(out), "name: profpull-") < 2 {
-			t.Errorf("%s: the URL does not reach the container\n%s", dir, out)
-		}
+		expect(t, strings.Count(string(out), "name: profpull-") >= 2,
+			"%s: the URL does not reach the container\n%s", dir, out)
 	}
 }
 
@@ -701,10 +629,6 @@ func TestOddAnnotations(t *testing.T) {
 		name := fmt.Sprintf("odd-%d", i)
 		cluster.Put(kube.Pod{Namespace: "shop", Name: name, IP: "10.1.2.3", Annotations: annotations, Containers: []kube.Container{container("main", 6060)}})
 		text := explain(t, exitDone, env, "--pod", "shop/"+name).stdout
-		for _, want := range []string{c.want, "memory at http://10.1.2.3:6060/debug/pprof/allocs"} {
-			if !strings.Contains(text, want) {
-				t.Errorf("%s %q: no %q in\n%s", c.key, c.value, want, text)
-			}
-		}
+		has(t, "the text", text, c.want, "memory at http://10.1.2.3:6060/debug/pprof/allocs")
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"profpull.test/e2e/fakes/loop"
 	"profpull.test/e2e/fakes/pyroscope"
 	"profpull.test/e2e/fakes/target"
 )
@@ -82,20 +81,17 @@ func passwordsFromSecrets(t *testing.T, yaml bool) {
 	if yaml {
 		file = converted(t, env, file)
 	}
-	if r := under(t, env, "check", "--config", file); r.code != 0 || strings.Contains(r.stderr, "warning") {
-		t.Errorf("check: %d %s", r.code, r.stderr)
-	}
+	r := under(t, env, "check", "--config", file)
+	expect(t, r.code == 0 && !strings.Contains(r.stderr, "warning"), "check: %d %s", r.code, r.stderr)
 	p := runFile(t, env, file)
 	waitProfiles(t, one, 1, nil)
 	forbidden := `Secret other/login: the API server answered 403: secrets \"login\" is forbidden`
 	p.wait("the forbidden Secret in the log", func() string { return missingIn(p.stderr.String(), forbidden) })
 	_, ready := p.get("/-/ready")
-	if problem := missingIn(ready, "Secret other/login: the API server answered 403"); problem != "" {
-		t.Error(problem)
-	}
-	if n := p.metrics().sum("profpull_discovery_content_reads_total", "result", "failed"); n < 1 {
-		t.Errorf("%v failed reads counted", n)
-	}
+	problem := missingIn(ready, "Secret other/login: the API server answered 403")
+	expect(t, problem == "", "%s", problem)
+	atLeast(t, "failed reads counted",
+		p.metrics().sum("profpull_discovery_content_reads_total", "result", "failed"), 1)
 
 	// Once it may be read, the Secret is used: profiles that waited are sent after a pause.
 	cluster.Forbid("secrets", "other", 0)
@@ -112,9 +108,7 @@ func passwordsFromSecrets(t *testing.T, yaml bool) {
 func (p *program) keepsSecret(secrets ...string) {
 	p.t.Helper()
 	for _, secret := range secrets {
-		if strings.Contains(p.stderr.String(), secret) {
-			p.t.Errorf("%s is in the log", secret)
-		}
+		expect(p.t, !strings.Contains(p.stderr.String(), secret), "%s is in the log", secret)
 	}
 }
 
@@ -124,8 +118,7 @@ func TestSecretChanges(t *testing.T) {
 	var want, lists atomic.Value
 	want.Store("sesame-1")
 	lists.Store(0)
-	bin(t)
-	list, err := loop.Start("", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	list := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		if _, password, _ := r.BasicAuth(); password != want.Load() {
 			w.WriteHeader(http.StatusUnauthorized)
 			return
@@ -133,9 +126,7 @@ func TestSecretChanges(t *testing.T) {
 		w.Header().Set("Content-Type", "application/json")
 		fmt.Fprint(w, "[]")
 		lists.Store(lists.Load().(int) + 1)
-	}), nil)
-	must(t, err)
-	t.Cleanup(list.Down)
+	})
 	cluster, env := newCluster(t)
 	cluster.PutSecret("ns", "login", map[string]string{"password": "sesame-1"})
 	p := runFile(t, env, writeConfig(t, fmt.Sprintf(`
@@ -151,10 +142,7 @@ scrape_configs:
 		t.Helper()
 		lists.Store(0)
 		p.wait("the list", func() string {
-			if lists.Load() != 0 {
-				return ""
-			}
-			return orNothing(p.stderr.String())
+			return unless(lists.Load() != 0, "%s", p.stderr.String())
 		})
 	}
 	more()
@@ -184,7 +172,5 @@ scrape_configs:
 `)
 	r := call(t, "", "run", "--config", config)
 	want := "kubernetes:secret/monitoring/login/password: not in a Kubernetes pod: KUBERNETES_SERVICE_HOST is not set"
-	if r.code == 0 || !strings.Contains(r.stderr, want) {
-		t.Errorf("%d %s", r.code, r.stderr)
-	}
+	expect(t, r.code != 0 && strings.Contains(r.stderr, want), "%d %s", r.code, r.stderr)
 }

@@ -24,19 +24,14 @@ type secretFile struct {
 
 func (f secretFile) set(text string) {
 	f.t.Helper()
-	if err := os.WriteFile(f.path+".new", []byte(text), 0o600); err != nil {
-		f.t.Fatal(err)
-	}
-	if err := os.Rename(f.path+".new", f.path); err != nil {
-		f.t.Fatal(err)
-	}
+	must(f.t, os.WriteFile(f.path+".new", []byte(text), 0o600))
+	must(f.t, os.Rename(f.path+".new", f.path))
 }
 
 // withUser replaces the user of a kubeconfig.
 func withUser(t *testing.T, kubeconfig string, user map[string]any) {
 	t.Helper()
-	text, err := os.ReadFile(kubeconfig)
-	must(t, err)
+	text := readFile(t, kubeconfig)
 	var all map[string]any
 	must(t, json.Unmarshal(text, &all))
 	all["users"] = []any{map[string]any{"name": "tester", "user": user}}
@@ -68,23 +63,14 @@ func rotated(t *testing.T, user func(token secretFile) map[string]any, change fu
 	before := cluster.Stats().Watches
 	cluster.EndWatches()
 	wait(t, "a watch with the new token", func() string {
-		if cluster.Stats().Watches > before {
-			return ""
-		}
-		return orNothing(p.stderr.String())
+		return unless(cluster.Stats().Watches > before, "%s", p.stderr.String())
 	})
 	putPod(cluster, "c")
 	p.waitPods("a b c")
-	if n := cluster.Stats().Unauthorized; n > 1 {
-		t.Errorf("%d requests with the old token, expected one at most", n)
-	}
-	if n := cluster.Stats().Lists; n != 1 {
-		t.Errorf("%d lists, expected one", n)
-	}
+	atMost(t, "requests with the old token", cluster.Stats().Unauthorized, 1)
+	equal(t, "lists", cluster.Stats().Lists, 1)
 	for _, secret := range []string{"first-token", "second-token"} {
-		if strings.Contains(p.stderr.String(), secret) {
-			t.Errorf("%s is in the log", secret)
-		}
+		expect(t, !strings.Contains(p.stderr.String(), secret), "%s is in the log", secret)
 	}
 	return p, cluster
 }
@@ -93,14 +79,12 @@ func rotated(t *testing.T, user func(token secretFile) map[string]any, change fu
 // the way costs nothing.
 func TestTokenFileRotates(t *testing.T) {
 	t.Parallel()
-	bin(t)
-	p, _ := rotated(t, func(token secretFile) map[string]any {
+	rotated(t, func(token secretFile) map[string]any {
 		return map[string]any{"tokenFile": token.path}
 	}, func(_ *program, token secretFile) {
 		token.set("")
 		token.set("second-token\n")
 	})
-	p.stop()
 }
 
 // An exec plugin is run once for its credentials, and once more when they are refused.
@@ -115,10 +99,7 @@ printf '{"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1",
 			"env": []any{map[string]string{"name": "TOKEN_FILE", "value": token.path}},
 		}}
 	}, func(_ *program, token secretFile) { token.set("second-token") })
-	if n := p.metrics().sum("profpull_discovery_exec_plugin_runs_total", "result", "ok"); n != 2 {
-		t.Errorf("%v runs, expected two", n)
-	}
-	p.stop()
+	equal(t, "runs of the plugin", p.metrics().sum("profpull_discovery_exec_plugin_runs_total", "result", "ok"), 2)
 }
 
 // A plugin that fails is quoted in the log, is not a reason to stop, and is tried again.
@@ -136,17 +117,12 @@ echo '{"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1beta
 	p := run(t, kubeConfig(kubeconfig, server.URL(), "24h"))
 	p.wait("the plugin's complaint", func() string {
 		text := p.stderr.String()
-		if strings.Contains(text, "no credentials") && strings.Contains(text, "exec plugin sh: it ended with status 4: session has expired, log in again") {
-			return ""
-		}
-		return orNothing(text)
+		return unless(strings.Contains(text, "no credentials") && strings.Contains(text, "exec plugin sh: it ended with status 4: session has expired, log in again"),
+			"%s", text)
 	})
-	if n := cluster.Stats().Unauthorized; n != 0 {
-		t.Errorf("%d requests without credentials", n)
-	}
+	equal(t, "requests without credentials", cluster.Stats().Unauthorized, 0)
 	must(t, os.WriteFile(ready, nil, 0o600))
 	p.waitPods("a")
-	p.stop()
 }
 
 // A streamed list that does not come to its end is said to be late after 10 s, and read in pages
@@ -165,18 +141,10 @@ func TestStreamStalls(t *testing.T) {
 	w.cluster.Compact()
 	w.cluster.StallStreams(true)
 	w.cluster.WatchFaults.Set(nil)
-	w.wait("the warning", func() string {
-		if strings.Contains(w.stderr.String(), "the streamed list is not complete yet") {
-			return ""
-		}
-		return "none"
-	})
-	if got := w.pods(); got != "a b" {
-		t.Errorf("targets while the list is not complete: %s", got)
-	}
+	w.says("the streamed list is not complete yet")
+	equal(t, "targets while the list is not complete", w.pods(), "a b")
 	time.Sleep(45 * time.Second) // patience for one thing is not enough
 	w.waitPods("a")
-	w.stop()
 }
 
 // Secrets in parameters of requests reach the target and are shown nowhere: not in the log, by the
@@ -217,11 +185,7 @@ write: [{url: "file://` + t.TempDir() + `"}]
 		p := run(t, text)
 		p.says("scrape failed")
 		query := <-asked
-		for _, want := range []string{"token=XWORD1X", "sig=XWORD2X", "api_key=XWORD3%2F3X", "client_secret=XWORD4X", "open=XVALUE2X"} {
-			if !strings.Contains(query, want) {
-				t.Errorf("%s: %q is missing in the request: %s", row.name, want, query)
-			}
-		}
+		has(t, row.name, query, "token=XWORD1X", "sig=XWORD2X", "api_key=XWORD3%2F3X", "client_secret=XWORD4X", "open=XVALUE2X")
 		_, targets := p.get("/api/v1/targets")
 		_, numbers := p.get("/metrics")
 		p.stop()
@@ -232,12 +196,10 @@ write: [{url: "file://` + t.TempDir() + `"}]
 		}
 		secret := regexp.MustCompile("X[A-Z]*" + row.hidden + "[0-9/%A-F]*X")
 		for place, text := range shown {
-			if found := secret.FindAllString(text, -1); found != nil {
-				t.Errorf("%s: %s shows %q:\n%s", row.name, place, found, text)
-			}
-			if place != "the metrics" && row.shown != "\x00" && !strings.Contains(text, row.shown) {
-				t.Errorf("%s: %s hides everything:\n%s", row.name, place, text)
-			}
+			found := secret.FindAllString(text, -1)
+			expect(t, found == nil, "%s: %s shows %q:\n%s", row.name, place, found, text)
+			expect(t, place == "the metrics" || row.shown == "\x00" || strings.Contains(text, row.shown),
+				"%s: %s hides everything:\n%s", row.name, place, text)
 			for len(asked) > 0 {
 				<-asked
 			}

@@ -43,9 +43,7 @@ func (p *program) threads() int   { return p.entries("task") }
 func (p *program) entries(directory string) int {
 	p.t.Helper()
 	all, err := os.ReadDir(fmt.Sprintf("/proc/%d/%s", p.cmd.Process.Pid, directory))
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	must(p.t, err)
 	return len(all)
 }
 
@@ -75,31 +73,18 @@ write:
   - {name: main, url: "`+server.URL()+`"}
 `)
 	p.waitUp()
-	p.wait("a thousand requests to hosts without an address", func() string {
-		if n := p.metrics().sum("profpull_http_in_flight", "client", "scrape"); n < 1000 {
-			return fmt.Sprintf("%.0f in flight", n)
-		}
-		return ""
-	})
+	p.waitMetric(1000, "profpull_http_in_flight", "client", "scrape")
 	threads, files := p.threads(), p.openFiles()
 	t.Logf("%d threads, %d descriptors", threads, files)
-	if threads > 100 || files > 300 {
-		t.Errorf("%d threads and %d descriptors, expected few", threads, files)
-	}
-	if status, _ := p.get("/-/healthy"); status != 200 {
-		t.Errorf("/-/healthy: %d", status)
-	}
+	expect(t, threads <= 100 && files <= 300, "%d threads and %d descriptors, expected few", threads, files)
+	p.answers("/-/healthy", 200)
 	before := p.metrics().sum("profpull_scrapes_total", "job", "good", "result", "ok")
-	p.wait("scrapes of the good target", func() string {
-		n := p.metrics().sum("profpull_scrapes_total", "job", "good", "result", "ok") - before
-		if n < 20 {
-			return fmt.Sprintf("%.0f more", n)
-		}
-		return ""
-	})
-	if n := p.metrics().sum("profpull_scrapes_total", "job", "good", "result", "failed"); n > 0 {
-		t.Errorf("%.0f scrapes of the good target failed", n)
-	}
+	reaches(t, "scrapes of the good target", 20,
+		func() float64 {
+			return p.metrics().sum("profpull_scrapes_total", "job", "good", "result", "ok") - before
+		})
+	atMost(t, "failed scrapes of the good target",
+		p.metrics().sum("profpull_scrapes_total", "job", "good", "result", "failed"), 0)
 	p.wait("failures of the others", func() string {
 		for _, s := range p.scrapes("") {
 			if s.Job == "dead" && strings.Contains(s.LastError, "no address of dead-") {
@@ -108,5 +93,4 @@ write:
 		}
 		return "no scrape says that there is no address"
 	})
-	p.stop()
 }

@@ -113,9 +113,7 @@ func (c *crowd) undisturbed(from, to int) {
 			c.t.Errorf("%s was sampled %d times twice at once", c.pods[i].Name, n)
 		}
 	}
-	if n := c.metrics().sum("profpull_scrape_failures_total"); n != 0 {
-		c.t.Errorf("%v scrapes have failed", n)
-	}
+	equal(c.t, "failed scrapes", c.metrics().sum("profpull_scrape_failures_total"), 0)
 }
 
 // Seven tenths of the pods are missing in a new list: they are not scraped any more, and no scrape of
@@ -140,10 +138,9 @@ func TestMostPodsVanishAtOnce(t *testing.T) {
 			t.Errorf("%s is gone and was asked %d times more", c.pods[i].Name, n-gone[i])
 		}
 	}
-	if m := c.metrics(); m.sum("profpull_discovery_groups", "kind", "kubernetes") != left || m.sum("profpull_scrapes") != left {
-		t.Errorf("%v groups and %v scrapes are left, expected %d", m.sum("profpull_discovery_groups", "kind", "kubernetes"),
-			m.sum("profpull_scrapes"), left)
-	}
+	m := c.metrics()
+	expect(t, m.sum("profpull_discovery_groups", "kind", "kubernetes") == left && m.sum("profpull_scrapes") == left,
+		"%v groups and %v scrapes are left, expected %d", m.sum("profpull_discovery_groups", "kind", "kubernetes"), m.sum("profpull_scrapes"), left)
 	c.stop()
 	noneRefused(t, c.server)
 }
@@ -168,30 +165,20 @@ func TestIrrelevantUpdates(t *testing.T) {
 			c.cluster.Put(pod)
 		}
 	}
-	c.wait("the updates to be read", func() string {
-		if got := c.metrics().sum(events, "event", "unchanged") - before.sum(events, "event", "unchanged"); got != n*rounds {
-			return fmt.Sprintf("%v of %d changed nothing", got, n*rounds)
-		}
-		return ""
-	})
-	if got := c.metrics().sum(relabelled) - before.sum(relabelled); got != 0 {
-		t.Errorf("%v label sets went through the rules again", got)
-	}
+	becomes(t, "the updates to be read", n*rounds,
+		func() float64 {
+			return c.metrics().sum(events, "event", "unchanged") - before.sum(events, "event", "unchanged")
+		})
+	equal(t, "label sets that went through the rules again", c.metrics().sum(relabelled)-before.sum(relabelled), 0)
 	c.waitAsked(0, n, asked)
 	c.undisturbed(0, n)
 
 	changed := c.pods[7]
 	changed.Labels = map[string]string{"app": "renamed"}
 	c.cluster.Put(changed)
-	c.wait("the new label", func() string {
-		if got := c.scrape(c.targets[7].Addr()).Labels["app"]; got != "renamed" {
-			return orNothing(got)
-		}
-		return ""
-	})
-	if got := c.metrics().sum(relabelled) - before.sum(relabelled); got != 1 {
-		t.Errorf("one pod has changed, and %v label sets went through the rules", got)
-	}
+	becomes(t, "the new label", "renamed", func() string { return c.scrape(c.targets[7].Addr()).Labels["app"] })
+	equal(t, "label sets that went through the rules for one changed pod",
+		c.metrics().sum(relabelled)-before.sum(relabelled), 1)
 	c.waitAsked(0, n, c.asked())
 	c.undisturbed(0, n)
 	c.stop()

@@ -3,7 +3,6 @@ package e2e
 import (
 	"encoding/json"
 	"fmt"
-	"os"
 	"sort"
 	"strings"
 	"testing"
@@ -32,8 +31,7 @@ func fill(t *testing.T, cluster *kube.Server) {
 	t.Helper()
 	for resource, file := range map[string]string{"services": "service", "endpoints": "endpoints", "nodes": "node",
 		"endpointslices": "endpointslice", "ingresses": "ingress", "namespaces": "namespace"} {
-		text, err := os.ReadFile("../unit/data/kubernetes/" + file + ".json")
-		must(t, err)
+		text := readFile(t, "../unit/data/kubernetes/"+file+".json")
 		putObject(t, cluster, resource, string(text))
 	}
 	pod := kube.Annotated("cart-1", "10.2.0.9:8080", "cpu")
@@ -66,22 +64,11 @@ func TestKubernetesEncodings(t *testing.T) {
 		if want == "" {
 			want = got
 		}
-		if got != want {
-			t.Errorf("%+v:\n%s\nexpected:\n%s", o, got, want)
-		}
-		if fmt.Sprint(jobs) != "map[endpoints:3 endpointslice:9 ingress:3 node:1 pod:2 service:2]" {
-			t.Errorf("%+v: %v", o, jobs)
-		}
+		expect(t, got == want, "%+v:\n%s\nexpected:\n%s", o, got, want)
+		expect(t, fmt.Sprint(jobs) == "map[endpoints:3 endpointslice:9 ingress:3 node:1 pod:2 service:2]",
+			"%+v: %v", o, jobs)
 		asked := strings.Join(cluster.Stats().Accepts, "\n")
-		for _, part := range []string{kube.MediaType + ", application/json", kube.MediaType + ";as=PartialObjectMetadata"} {
-			if !strings.Contains(asked, part) {
-				t.Errorf("%+v: nobody asked for %s:\n%s", o, part, asked)
-			}
-		}
+		has(t, fmt.Sprintf("%+v", o), asked, kube.MediaType+", application/json", kube.MediaType+";as=PartialObjectMetadata")
 	}
-	for _, part := range []string{`"node_label_tier":"bäck"`, `"namespace_annotation_a":"1"`, `"pod_container_restart_policy":"Always"`} {
-		if !strings.Contains(want, part) {
-			t.Errorf("no %s in\n%s", part, want)
-		}
-	}
+	has(t, "the targets", want, `"node_label_tier":"bäck"`, `"namespace_annotation_a":"1"`, `"pod_container_restart_policy":"Always"`)
 }

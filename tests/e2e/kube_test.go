@@ -55,19 +55,13 @@ func (p *program) pods() string {
 
 func (p *program) waitPods(want string) time.Duration {
 	p.t.Helper()
-	return p.wait("the pods "+want, func() string {
-		if got := p.pods(); got != want {
-			return "there are: " + got
-		}
-		return ""
-	})
+	return becomes(p.t, "the pods "+want, want, p.pods)
 }
 
 // Annotated pods become targets, with the labels of the pod, and stop being targets, as they come,
 // change and go; pods without the annotation never are. How long that takes is printed.
 func TestPodsComeAndGo(t *testing.T) {
 	t.Parallel()
-	bin(t)
 	server := newPyroscope(t, pyroscope.Options{})
 	cluster, kubeconfig := newKube(t, kube.Options{TLS: true, Token: "token-of-the-test"})
 	first, second := newTarget(t, target.Options{}), newTarget(t, target.Options{})
@@ -94,10 +88,7 @@ func TestPodsComeAndGo(t *testing.T) {
 		cluster.Put(double)
 		added = append(added, p.waitPods("first second"))
 		requested = append(requested, p.wait("the first request", func() string {
-			if len(second.Requests()) == asked {
-				return "none"
-			}
-			return ""
+			return unless(len(second.Requests()) != asked, "none")
 		})+added[i])
 		_ = begin
 		if i%2 == 0 {
@@ -114,16 +105,12 @@ func TestPodsComeAndGo(t *testing.T) {
 	// Targets that have gone get no more requests, while the others do.
 	asked, arrived := len(second.Requests()), server.Count()
 	waitProfiles(t, server, arrived+3, nil)
-	if n := len(second.Requests()); n > asked+1 {
-		t.Errorf("%d requests to a pod that is gone", n-asked)
-	}
-	if st := cluster.Stats(); st.Lists != 1 {
-		t.Errorf("%d lists, expected one", st.Lists)
-	}
+	n := len(second.Requests())
+	expect(t, n <= asked+1, "%d requests to a pod that is gone", n-asked)
+	st := cluster.Stats()
+	expect(t, st.Lists == 1, "%d lists, expected one", st.Lists)
 	p.stop()
-	if strings.Contains(p.stderr.String(), "token-of-the-test") {
-		t.Error("the token is in the log")
-	}
+	p.keepsSecret("token-of-the-test")
 	noneRefused(t, server)
 }
 
@@ -161,12 +148,7 @@ func (w *watched) put(names ...string) {
 
 func (w *watched) watching() {
 	w.t.Helper()
-	w.wait("one open watch", func() string {
-		if n := w.cluster.Stats().OpenWatches; n != 1 {
-			return fmt.Sprint(n)
-		}
-		return ""
-	})
+	becomes(w.t, "one open watch", 1, func() int { return w.cluster.Stats().OpenWatches })
 }
 
 // after does something and waits until count, a number that only grows, has grown.
@@ -174,12 +156,7 @@ func (w *watched) after(what string, count func(kube.Stats) int, do func()) {
 	w.t.Helper()
 	before := count(w.cluster.Stats())
 	do()
-	w.wait(what, func() string {
-		if count(w.cluster.Stats()) == before {
-			return "not yet"
-		}
-		return ""
-	})
+	until(w.t, what, func() bool { return count(w.cluster.Stats()) != before })
 }
 
 func refused(s kube.Stats) int { return s.Refused }
@@ -187,9 +164,7 @@ func watches(s kube.Stats) int { return s.Watches }
 
 func (w *watched) lists(want int) {
 	w.t.Helper()
-	if n := w.cluster.Stats().Lists; n != want {
-		w.t.Errorf("%d lists, expected %d", n, want)
-	}
+	equal(w.t, "lists", w.cluster.Stats().Lists, want)
 }
 
 // A watch that is cut within an object continues after the last whole one, without a new list.
@@ -203,7 +178,6 @@ func TestWatchCut(t *testing.T) {
 	w.put("c")
 	w.waitPods("a b c")
 	w.lists(1)
-	w.stop()
 }
 
 // A watch that ends is opened again at the last bookmark, although all that lies before it has been
@@ -218,7 +192,6 @@ func TestWatchBookmark(t *testing.T) {
 	w.put("b")
 	w.waitPods("a b")
 	w.lists(1)
-	w.stop()
 }
 
 // 429 with Retry-After on a watch: the same place again, after that time, and no new list.
@@ -233,14 +206,9 @@ func TestWatchTooMany(t *testing.T) {
 	begin := time.Now()
 	w.put("c")
 	w.waitPods("a b c")
-	if took := time.Since(begin); took < 2900*time.Millisecond {
-		t.Errorf("the watch was back after %v, in spite of Retry-After: 3", took)
-	}
-	if n := w.cluster.Stats().Watches - before; n != 2 {
-		t.Errorf("%d attempts to watch, expected 2", n)
-	}
+	atLeast(t, "the time until the watch was back, in spite of Retry-After: 3", time.Since(begin), 2900*time.Millisecond)
+	equal(t, "attempts to watch", w.cluster.Stats().Watches-before, 2)
 	w.lists(1)
-	w.stop()
 }
 
 // While the API server is away targets are scraped on; when it is back the watch goes on where it
@@ -250,17 +218,11 @@ func TestWatchServerAway(t *testing.T) {
 	w := newWatched(t, kube.Options{})
 	w.cluster.Down()
 	before := w.scrape(w.target.Addr()).Successes
-	w.wait("scrapes without an API server", func() string {
-		if n := w.scrape(w.target.Addr()).Successes; n < before+3 {
-			return fmt.Sprint(n)
-		}
-		return ""
-	})
+	reaches(t, "scrapes without an API server", before+3, func() int64 { return w.scrape(w.target.Addr()).Successes })
 	w.put("b")
 	must(t, w.cluster.Up())
 	w.waitPods("a b")
 	w.lists(1)
-	w.stop()
 }
 
 // TestWatchExpired checks that changes during a pause of a watch, which the server has forgotten (410,
@@ -284,9 +246,9 @@ func TestWatchExpired(t *testing.T) {
 			w.cluster.WatchFaults.Set(nil)
 			w.waitPods("a c")
 			w.lists(2)
-			if now := w.scrape(w.target.Addr()); now.Successes < since.Successes || now.Failures != since.Failures {
-				t.Errorf("the target that did not change started over: %+v, before %+v", now, since)
-			}
+			now := w.scrape(w.target.Addr())
+			expect(t, now.Successes >= since.Successes && now.Failures == since.Failures,
+				"the target that did not change started over: %+v, before %+v", now, since)
 			w.stop()
 		})
 	}
@@ -310,7 +272,6 @@ func TestWatchEvents(t *testing.T) {
 	w.cluster.Delete("default/b")
 	w.waitPods("a c")
 	w.lists(2)
-	w.stop()
 }
 
 // A list gives every pod, as gzip; if it breaks off because it is too large, it is read in pages, and when a
@@ -335,10 +296,8 @@ func TestManyPods(t *testing.T) {
 			p := run(t, kubeConfig(kubeconfig, "http://"+loop.Host()+":4040", "24h"))
 			count := func(want int) func() string {
 				return func() string {
-					if got := len(p.scrapes("")); got != want {
-						return fmt.Sprint(got)
-					}
-					return ""
+					got := len(p.scrapes(""))
+					return unless(got == want, "%v", got)
 				}
 			}
 			took := p.wait("all pods", count(n))
@@ -348,15 +307,10 @@ func TestManyPods(t *testing.T) {
 			gone := p.wait("half of the pods to go", count(n/2))
 			t.Logf("%d pods: listed within %v, half removed within %v, RSS %d KiB", n, took, gone, p.rss()>>10)
 			st := cluster.Stats()
-			if listMax == 0 && (st.Lists != 1 || st.Gzipped != 1) {
-				t.Errorf("%d lists, %d as gzip", st.Lists, st.Gzipped)
-			}
-			if expired == 0 && listMax > 0 && (st.Lists != 2 || st.Pages != 4) {
-				t.Errorf("%d lists in %d answers; the whole one, and three pages, are four", st.Lists, st.Pages)
-			}
-			if status, _ := p.get("/-/ready"); status != 200 {
-				t.Errorf("/-/ready: %d", status)
-			}
+			expect(t, listMax != 0 || st.Lists == 1 && st.Gzipped == 1, "%d lists, %d as gzip", st.Lists, st.Gzipped)
+			expect(t, expired != 0 || listMax == 0 || st.Lists == 2 && st.Pages == 4,
+				"%d lists in %d answers; the whole one, and three pages, are four", st.Lists, st.Pages)
+			p.answers("/-/ready", 200)
 			p.stop()
 		})
 	}
@@ -365,7 +319,6 @@ func TestManyPods(t *testing.T) {
 // Selectors and namespaces of the configuration go to the API server, for the list and the watch.
 func TestSelectors(t *testing.T) {
 	t.Parallel()
-	bin(t)
 	cluster, kubeconfig := newKube(t, kube.Options{})
 	config := strings.Replace(kubeConfig(kubeconfig, "http://"+loop.Host()+":4040", "24h"), "      - role: pod\n", `      - role: pod
         namespaces: {names: [shop, bank]}
@@ -387,18 +340,14 @@ func TestSelectors(t *testing.T) {
 	put("shop", "cart", "none", "node-1") // leaves the selector
 	p.waitPods("late till")
 	for _, q := range cluster.Stats().Queries {
-		if !strings.Contains(q, "labelSelector=") || !strings.Contains(q, "fieldSelector=") {
-			t.Errorf("a request without selectors: %s", q)
-		}
+		has(t, "the request", q, "labelSelector=", "fieldSelector=")
 	}
-	p.stop()
 }
 
 // A pod cannot send us elsewhere: neither its annotations nor a rule that copies one into the
 // address change the host that is contacted.
 func TestPodCannotAimElsewhere(t *testing.T) {
 	t.Parallel()
-	bin(t)
 	server := newPyroscope(t, pyroscope.Options{})
 	cluster, kubeconfig := newKube(t, kube.Options{})
 	victim, honest := newTarget(t, target.Options{}), newTarget(t, target.Options{})
@@ -413,13 +362,9 @@ write:
 `, 1)
 	p := run(t, config)
 	waitProfiles(t, server, 3, nil)
-	if got := p.pods(); got != "good" {
-		t.Errorf("targets: %s", got)
-	}
+	equal(t, "targets", p.pods(), "good")
 	p.stop()
-	if n := len(victim.Requests()); n != 0 {
-		t.Errorf("%d requests to an address that only an annotation named", n)
-	}
+	equal(t, "requests to an address that only an annotation named", len(victim.Requests()), 0)
 	p.says("evil")
 }
 
@@ -443,10 +388,7 @@ func TestReady(t *testing.T) {
 	}
 	cluster.ListFaults.Set(nil)
 	p.wait("ready", func() string {
-		if status, text := p.get("/-/ready"); status != 200 {
-			return orNothing(text)
-		}
-		return ""
+		status, text := p.get("/-/ready")
+		return unless(status == 200, "%s", text)
 	})
-	p.stop()
 }

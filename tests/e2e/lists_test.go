@@ -9,7 +9,6 @@ import (
 	"sync"
 	"testing"
 
-	"profpull.test/e2e/fakes/loop"
 	"profpull.test/e2e/fakes/pyroscope"
 	"profpull.test/e2e/fakes/target"
 )
@@ -28,12 +27,7 @@ func (p *program) addresses() string {
 func (p *program) waitAddresses(want ...string) {
 	p.t.Helper()
 	sort.Strings(want)
-	p.wait("the targets "+strings.Join(want, " "), func() string {
-		if got := p.addresses(); got != strings.Join(want, " ") {
-			return "there are: " + got
-		}
-		return ""
-	})
+	becomes(p.t, "the targets", strings.Join(want, " "), p.addresses)
 }
 
 const memoryOnly = `    profiles: {process_cpu: {enabled: false}, mutex: {enabled: false}, block: {enabled: false}, goroutine: {enabled: false}}
@@ -42,7 +36,6 @@ const memoryOnly = `    profiles: {process_cpu: {enabled: false}, mutex: {enable
 // A file is read when it is replaced; one that is cut off in the middle keeps its targets.
 func TestFilesOfTargets(t *testing.T) {
 	t.Parallel()
-	bin(t)
 	server := newPyroscope(t, pyroscope.Options{})
 	first, second := newTarget(t, target.Options{}), newTarget(t, target.Options{})
 	dir := t.TempDir()
@@ -71,27 +64,19 @@ write:
 	failed := func() float64 {
 		return p.metrics().sum("profpull_discovery_refreshes_total", "kind", "file", "result", "failed")
 	}
-	p.wait("the broken file", func() string {
-		if strings.Contains(p.stderr.String(), "a.yaml") {
-			return ""
-		}
-		return "nothing is said"
-	})
-	if got := p.addresses(); !strings.Contains(got, first.Addr()) {
-		t.Errorf("a broken file took its targets along: %s", got)
-	}
+	p.says("a.yaml")
+	got := p.addresses()
+	expect(t, strings.Contains(got, first.Addr()), "a broken file took its targets along: %s", got)
 	if failed() < 2 { // b.json was missing at first
 		t.Errorf("the broken file was not counted")
 	}
 	must(t, os.Remove(filepath.Join(dir, "a.yaml")))
 	p.waitAddresses(second.Addr())
-	p.stop()
 }
 
 // The list of a URL is asked for again and again; an answer that is none keeps the targets.
 func TestListFromURL(t *testing.T) {
 	t.Parallel()
-	bin(t)
 	server := newPyroscope(t, pyroscope.Options{})
 	only := newTarget(t, target.Options{})
 	var mu sync.Mutex
@@ -103,20 +88,17 @@ func TestListFromURL(t *testing.T) {
 		status, kind, body = s, k, b
 		return asked
 	}
-	sd, err := loop.Start("", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	sd := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		mu.Lock()
 		defer mu.Unlock()
 		asked++
-		if r.Header.Get("X-Prometheus-Refresh-Interval-Seconds") != "1" ||
-			r.Header.Get("Authorization") != "Bearer letmein" || r.Header.Get("Accept") != "application/json" {
-			t.Errorf("unexpected headers: %v", r.Header)
-		}
+		expect(t, r.Header.Get("X-Prometheus-Refresh-Interval-Seconds") == "1" &&
+			r.Header.Get("Authorization") == "Bearer letmein" && r.Header.Get("Accept") == "application/json",
+			"unexpected headers: %v", r.Header)
 		w.Header().Set("Content-Type", kind)
 		w.WriteHeader(status)
 		_, _ = w.Write([]byte(body))
-	}), nil)
-	must(t, err)
-	t.Cleanup(func() { sd.Down() })
+	})
 	p := run(t, `
 scrape_configs:
   - job_name: urls
@@ -140,21 +122,15 @@ write:
 		p.wait("two more requests", func() string {
 			mu.Lock()
 			defer mu.Unlock()
-			if asked >= already+2 {
-				return ""
-			}
-			return "none"
+			return unless(asked >= already+2, "none")
 		})
-		if got := p.addresses(); got != only.Addr() {
-			t.Errorf("%d %s %s: the targets are %q", bad.status, bad.kind, bad.body, got)
-		}
+		got := p.addresses()
+		expect(t, got == only.Addr(), "%d %s %s: the targets are %q", bad.status, bad.kind, bad.body, got)
 	}
 	set(200, "application/json", `[]`)
 	p.waitAddresses()
 	p.stop()
-	if strings.Contains(p.stderr.String(), "secret") || strings.Contains(p.stderr.String(), "letmein") {
-		t.Errorf("a secret in the log:\n%s", p.stderr.String())
-	}
+	lacks(t, "the log", p.stderr.String(), "secret", "letmein")
 }
 
 // discover fails if a list cannot be read, names it, and shows what will not be scraped because another target
@@ -170,16 +146,12 @@ scrape_configs:
 `+more+"write: [{url: 'http://127.0.0.1:1'}]\n")
 	}
 	r := expectCall(t, exitDone, `"duplicate_of":"static/0"`, "profpull: 1 scrape is set aside as duplicate", "discover", "--config", config(""))
-	if strings.Count(r.stdout, "duplicate_of") != 1 {
-		t.Errorf("both are duplicates:\n%s", r.stdout)
-	}
+	expect(t, strings.Count(r.stdout, "duplicate_of") == 1, "both are duplicates:\n%s", r.stdout)
 	for list, why := range map[string]string{
 		"http_sd_configs: [{url: 'http://127.0.0.1:1/targets?token=hidden'}]": "GET http://127.0.0.1:1/targets?token=...: connection refused",
 		"file_sd_configs: [{files: [/no/such/targets.json]}]":                 "/no/such/targets.json: ",
 	} {
 		r := expectCall(t, exitPeer, `"job":"web"`, `profpull: not everything could be read: job "web": `+why, "discover", "--config", config("    "+list+"\n"))
-		if strings.Contains(r.stderr, "hidden") {
-			t.Errorf("a secret: %s", r.stderr)
-		}
+		expect(t, !strings.Contains(r.stderr, "hidden"), "a secret: %s", r.stderr)
 	}
 }

@@ -12,9 +12,8 @@ import (
 
 func putObject(t *testing.T, cluster *kube.Server, resource, text string) {
 	t.Helper()
-	if err := cluster.PutObject(resource, text); err != nil {
-		t.Fatalf("%s: %v", resource, err)
-	}
+	err := cluster.PutObject(resource, text)
+	require(t, err == nil, "%s: %v", resource, err)
 }
 
 // TestForbiddenNamespace forbids one of two namespaces: the other one has its targets and the program is
@@ -79,14 +78,11 @@ write:
 				}
 				return ""
 			})
-			if got := p.metrics().sum("profpull_discovery_unread_lists", "reason", "refused"); got != 1 {
-				t.Errorf("unread lists: %v", got)
-			}
+			equal(t, "unread lists", p.metrics().sum("profpull_discovery_unread_lists", "reason", "refused"), 1)
 			r := call(t, "", "discover", "--config", p.config)
-			if r.code != exitPeer || !strings.Contains(r.stdout, `"namespace":"shop"`) ||
-				!strings.Contains(r.stderr, "not everything could be read: job \"all\": not allowed to list "+c.missing+" in namespace billing") {
-				t.Errorf("discover: exit code %d\n%s%s", r.code, r.stdout, r.stderr)
-			}
+			expect(t, r.code == exitPeer && strings.Contains(r.stdout, `"namespace":"shop"`) &&
+				strings.Contains(r.stderr, "not everything could be read: job \"all\": not allowed to list "+c.missing+" in namespace billing"),
+				"discover: exit code %d\n%s%s", r.code, r.stdout, r.stderr)
 			cluster.Forbid(c.missing, "billing", 0)
 			p.wait("both namespaces", has("true true"))
 			p.wait("nothing missing", func() string {
@@ -104,7 +100,6 @@ write:
 // also has the pods of the same cluster. A change of what is joined changes the labels.
 func TestSlicesAreJoined(t *testing.T) {
 	t.Parallel()
-	bin(t)
 	server := newPyroscope(t, pyroscope.Options{})
 	cluster, kubeconfig := newKube(t, kube.Options{TLS: true, Token: "token-of-the-test"})
 	only := newTarget(t, target.Options{})
@@ -166,9 +161,8 @@ write:
 	waitLabels("bluea test web-1 main")
 	node("b")
 	waitLabels("blueb test web-1 main")
-	if st := cluster.Stats(); st.Lists != 5 {
-		t.Errorf("%d lists; pods, nodes, namespaces, services and slices are five", st.Lists)
-	}
+	st := cluster.Stats()
+	expect(t, st.Lists == 5, "%d lists; pods, nodes, namespaces, services and slices are five", st.Lists)
 	cluster.Delete("endpointslices/default/web-x")
 	p.wait("no slice", func() string {
 		for _, s := range p.scrapes("") {
@@ -178,5 +172,4 @@ write:
 		}
 		return ""
 	})
-	p.stop()
 }

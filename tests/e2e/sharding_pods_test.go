@@ -28,7 +28,6 @@ func podLists(cluster *kube.Server) int {
 // targets may be aimed elsewhere knows all of them at any time.
 func TestGainCostsOneList(t *testing.T) {
 	t.Parallel()
-	bin(t)
 	const n = 60
 	targets := newFarm(t, n)
 	f := newFleet(t, targets, "1d", "1s", "1s")
@@ -57,35 +56,29 @@ write:`, 1)
 			m := p.metrics()
 			mine = len(f.owned("p-0"))
 			self, other := m.sum("profpull_sharding_targets", "owner", "self"), m.sum("profpull_sharding_targets", "owner", "other")
-			if ok(mine) && self == float64(2*mine) && other == float64(2*(n-mine)) && m.sum("profpull_sharding_awaited_pods") == 0 {
-				return ""
-			}
-			return fmt.Sprintf("%d targets; known: %v own, %v of others", mine, self, other)
+			return unless(ok(mine) && self == float64(2*mine) && other == float64(2*(n-mine)) && m.sum("profpull_sharding_awaited_pods") == 0,
+				"%d targets; known: %v own, %v of others", mine, self, other)
 		})
 		return mine
 	}
 	lists := func(want int, when string) {
 		t.Helper()
-		if got := podLists(f.cluster); got != want {
-			t.Errorf("%s: %d lists of pods, expected %d", when, got, want)
-		}
+		equal(t, when+": lists of pods", podLists(f.cluster), want)
 	}
 	all := func(mine int) bool { return mine == n }
 	half := func(mine int) bool { return mine > n/5 && mine < 4*n/5 }
 	share := has("its share", half)
 	first := podLists(f.cluster)
 	relabelled := func() float64 { return p.metrics().sum("profpull_relabel_targets_total", "job", "pods") }
-	if got := relabelled(); got != float64(share) {
-		t.Errorf("%v label sets went through the rules, expected those of %d pods", got, share)
-	}
+	sorted := relabelled()
+	expect(t, sorted == float64(share), "%v label sets went through the rules, expected those of %d pods", sorted, share)
 
 	f.endpoints("p-0")
 	has("everything", all)
 	lists(first+1, "after a gain")
 	f.endpoints("p-0", "p-1")
-	if got := has("its share again", half); got != share {
-		t.Errorf("a share of %d, at first %d", got, share)
-	}
+	got := has("its share again", half)
+	expect(t, got == share, "a share of %d, at first %d", got, share)
 	lists(first+1, "after a loss")
 	f.cluster.Put(kube.Annotated("pod-0", targets.addrs[0], "cpu", "memory")) // the change of one pod is sent to one replica
 	time.Sleep(300 * time.Millisecond)
@@ -97,20 +90,15 @@ write:`, 1)
 		if awaited := p.metrics().sum("profpull_sharding_awaited_pods"); awaited != float64(n-share) {
 			return fmt.Sprintf("%v pods are awaited", awaited)
 		}
-		if !strings.Contains(p.stderr.String(), "have not been listed yet") {
-			return "nothing is said"
-		}
-		return ""
+		return unless(strings.Contains(p.stderr.String(), "have not been listed yet"), "nothing is said")
 	})
 	gained := p.moved("gained")
 	f.cluster.ListFaults.Set(nil)
 	has("everything, late", all)
-	if got := p.moved("gained") - gained; got != float64(n-share) {
-		t.Errorf("%v targets were gained late, expected %d", got, n-share)
-	}
+	late := p.moved("gained") - gained
+	expect(t, late == float64(n-share), "%v targets were gained late, expected %d", late, n-share)
 	p.says("the pods of this replica have been listed")
 	if m := p.metrics(); m.sum("profpull_discovery_relists_total", "reason", "gained") != 2 {
 		t.Errorf("lists because of gains: %v, expected 2", m.sum("profpull_discovery_relists_total", "reason", "gained"))
 	}
-	p.stop()
 }

@@ -180,15 +180,10 @@ func (f *fleet) kubeconfigOf(name string) string {
 	if name != f.lateFor {
 		return f.kubeconfig
 	}
-	text, err := os.ReadFile(f.kubeconfig)
-	if err != nil {
-		f.t.Fatal(err)
-	}
+	text := readFile(f.t, f.kubeconfig)
 	file := filepath.Join(f.t.TempDir(), "late")
 	text = []byte(strings.ReplaceAll(string(text), f.cluster.Addr(), f.late))
-	if err := os.WriteFile(file, text, 0o600); err != nil {
-		f.t.Fatal(err)
-	}
+	must(f.t, os.WriteFile(file, text, 0o600))
 	return file
 }
 
@@ -203,10 +198,8 @@ func (f *fleet) ready(names ...string) {
 	for _, name := range names {
 		p := f.replicas[name]
 		p.wait(name+" to be ready", func() string {
-			if status, text := p.get("/-/ready"); status != 200 {
-				return orNothing(text)
-			}
-			return ""
+			status, text := p.get("/-/ready")
+			return unless(status == 200, "%s", text)
 		})
 	}
 }
@@ -226,9 +219,7 @@ func (f *fleet) endpoints(names ...string) {
 		"metadata": map[string]any{"name": "profpull-abcde", "namespace": "monitoring",
 			"labels": map[string]string{"kubernetes.io/service-name": "profpull"}},
 		"addressType": "IPv4", "endpoints": list, "ports": []any{map[string]any{"port": 4041}}})
-	if err != nil {
-		f.t.Fatal(err)
-	}
+	must(f.t, err)
 	putObject(f.t, f.cluster, "endpointslices", string(text))
 }
 
@@ -260,10 +251,7 @@ func (f *fleet) shares(n int, names ...string) map[string]map[string]bool {
 				seen[addr] = true
 			}
 		}
-		if sum == n && len(seen) == n {
-			return ""
-		}
-		return fmt.Sprintf("%d at all, %d different ones", sum, len(seen))
+		return unless(sum == n && len(seen) == n, "%d at all, %d different ones", sum, len(seen))
 	})
 	return all
 }
@@ -297,12 +285,10 @@ func newFleet(t *testing.T, f *farm, interval, seconds, handover string) *fleet 
 		fl.cluster.Put(kube.Annotated(fmt.Sprintf("pod-%d", i), addr, "cpu"))
 	}
 	// Takes every profile and keeps none.
-	sink, err := loop.Start("", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	sink := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
 		w.Header().Set("Content-Type", "application/proto")
-	}), nil)
-	must(t, err)
-	t.Cleanup(sink.Down)
+	})
 	fl.config = func(name string) string {
 		kubeconfig := fl.kubeconfigOf(name)
 		return `
@@ -337,7 +323,6 @@ write:
 // of everything later than the others.
 func TestReplicasShareTargets(t *testing.T) {
 	t.Parallel()
-	bin(t)
 	const n = 300
 	targets := newFarm(t, n)
 	handover := "1500ms" // far longer than anybody needs to hear of a change
@@ -351,9 +336,7 @@ func TestReplicasShareTargets(t *testing.T) {
 		f.start(name)
 	}
 	f.ready(all...)
-	if got := targets.visited(); got != 0 {
-		t.Errorf("%d scrapes by replicas that are no members", got)
-	}
+	equal(t, "scrapes by replicas that are no members", targets.visited(), 0)
 	f.endpoints(all...)
 	before := f.shares(n, all...)
 	for _, name := range all {
@@ -364,10 +347,8 @@ func TestReplicasShareTargets(t *testing.T) {
 	wait(t, "scrapes of every target", func() string {
 		targets.mu.Lock()
 		defer targets.mu.Unlock()
-		if got := len(targets.visits); got < n {
-			return fmt.Sprint(got)
-		}
-		return ""
+		got := len(targets.visits)
+		return unless(got >= n, "%v", got)
 	})
 
 	killed := f.replicas["p-2"]
@@ -377,19 +358,17 @@ func TestReplicasShareTargets(t *testing.T) {
 	after := f.shares(n, "p-0", "p-1")
 	gained := 0.0
 	for _, name := range []string{"p-0", "p-1"} {
-		if missing := contains(after[name], before[name]); missing != "" {
-			t.Errorf("%s lost some of its own when p-2 died: %s", name, missing)
-		}
+		missing := contains(after[name], before[name])
+		expect(t, missing == "", "%s lost some of its own when p-2 died: %s", name, missing)
 		p := f.replicas[name]
 		gained += p.moved("gained")
-		if lost := p.moved("lost"); lost != 0 {
-			t.Errorf("%s lost %v targets", name, lost)
-		}
-		if m := p.metrics(); m.sum("profpull_sharding_members") != 2 ||
-			m.sum("profpull_sharding_targets", "owner", "self") != float64(len(after[name])) ||
-			m.sum("profpull_sharding_targets", "owner", "other") != float64(n-len(after[name])) {
-			t.Errorf("%s: unexpected metrics", name)
-		}
+		lost := p.moved("lost")
+		expect(t, lost == 0, "%s lost %v targets", name, lost)
+		m := p.metrics()
+		expect(t, m.sum("profpull_sharding_members") == 2 &&
+			m.sum("profpull_sharding_targets", "owner", "self") == float64(len(after[name])) &&
+			m.sum("profpull_sharding_targets", "owner", "other") == float64(n-len(after[name])),
+			"%s: unexpected metrics", name)
 	}
 	if gained != n { // each its own in the beginning, and now those of p-2
 		t.Errorf("%v targets were gained by p-0 and p-1, expected %d", gained, n)
@@ -400,35 +379,23 @@ func TestReplicasShareTargets(t *testing.T) {
 	f.endpoints(all...)
 	again := f.shares(n, all...)
 	for _, name := range all {
-		if missing := contains(again[name], before[name]); missing != "" {
-			t.Errorf("%s has not got back what it had: %s", name, missing)
-		}
+		missing := contains(again[name], before[name])
+		expect(t, missing == "", "%s has not got back what it had: %s", name, missing)
 	}
 
 	f.endpoints("p-0", "!p-1", "p-2")
 	f.shares(n, "p-0", "p-2")
-	if got := len(f.owned("p-1")); got != 0 {
-		t.Errorf("p-1 is not ready but has %d targets", got)
-	}
-	if status, _ := f.replicas["p-1"].get("/-/ready"); status != 200 {
-		t.Errorf("/-/ready of p-1: %d; it could never become a member again", status)
-	}
+	equal(t, "targets of p-1, which is not ready", len(f.owned("p-1")), 0)
+	f.replicas["p-1"].answers("/-/ready", 200)
 	// Without an API server all goes on as it was, and so it does when the Service has nobody left.
 	f.endpoints()
 	wait(t, "a word about the endpoints that are gone", func() string {
-		if strings.Contains(f.replicas["p-0"].stderr.String(), "keeping the last members") {
-			return ""
-		}
-		return "nothing is said"
+		return unless(strings.Contains(f.replicas["p-0"].stderr.String(), "keeping the last members"),
+			"nothing is said")
 	})
 	f.cluster.Down()
 	seen := targets.visited()
-	wait(t, "scrapes without an API server", func() string {
-		if got := targets.visited(); got < seen+n {
-			return fmt.Sprint(got)
-		}
-		return ""
-	})
+	reaches(t, "scrapes without an API server", seen+n, func() int { return targets.visited() })
 	f.shares(n, "p-0", "p-2")
 	for _, p := range f.replicas {
 		p.stop()
@@ -440,7 +407,6 @@ func TestReplicasShareTargets(t *testing.T) {
 // also those of the others are known by the new rules when they are taken over.
 func TestReloadWhileSharing(t *testing.T) {
 	t.Parallel()
-	bin(t)
 	const n = 40
 	targets := newFarm(t, n)
 	handover := "1500ms"
@@ -460,9 +426,7 @@ func TestReloadWhileSharing(t *testing.T) {
 		p := f.replicas[name]
 		replaceFile(t, p.config, allowLoopback(strings.Replace(f.config(name), old, with, 1)))
 		status, text := p.reload()
-		if status != want {
-			t.Fatalf("%s: %d %s", name, status, text)
-		}
+		require(t, status == want, "%s: %d %s", name, status, text)
 		return text
 	}
 	// versions waits until all that a replica has is made by the new rules.
@@ -476,10 +440,7 @@ func TestReloadWhileSharing(t *testing.T) {
 					return fmt.Sprintf("%s has %q", s.URL, s.Labels["version"])
 				}
 			}
-			if len(scrapes) < least {
-				return fmt.Sprintf("%d of %d", len(scrapes), least)
-			}
-			return ""
+			return unless(len(scrapes) >= least, "%d of %d", len(scrapes), least)
 		})
 	}
 	for _, name := range both {
@@ -489,28 +450,18 @@ func TestReloadWhileSharing(t *testing.T) {
 	for _, name := range both {
 		versions(name, len(before[name]), "two")
 		after[name] = f.owned(name)
-		if more, less := contains(before[name], after[name]), contains(after[name], before[name]); more+less != "" {
-			t.Errorf("%s has other targets than before: %s%s", name, more, less)
-		}
+		more, less := contains(before[name], after[name]), contains(after[name], before[name])
+		expect(t, more+less == "", "%s has other targets than before: %s%s", name, more, less)
 	}
 	seen := targets.visited()
-	wait(t, "scrapes after the change", func() string {
-		if got := targets.visited(); got < seen+2*n {
-			return fmt.Sprint(got)
-		}
-		return ""
-	})
+	reaches(t, "scrapes after the change", seen+2*n, func() int { return targets.visited() })
 	for _, name := range both {
 		for _, s := range f.replicas[name].scrapes("") {
-			if s.Failures != 0 {
-				t.Errorf("%s: %d failures, the last one: %s", s.URL, s.Failures, s.LastError)
-			}
+			expect(t, s.Failures == 0, "%s: %d failures, the last one: %s", s.URL, s.Failures, s.LastError)
 		}
 	}
 	text := load("p-0", "service: profpull", "service: other", http.StatusInternalServerError)
-	if !strings.Contains(text, "sharding: cannot change") {
-		t.Errorf("another Service: %s", text)
-	}
+	expect(t, strings.Contains(text, "sharding: cannot change"), "another Service: %s", text)
 
 	f.replicas["p-1"].stop()
 	f.endpoints("p-0")
@@ -525,7 +476,6 @@ func TestReloadWhileSharing(t *testing.T) {
 // than isolation_timeout scrapes nothing until it is back.
 func TestSharingWaitsForMembers(t *testing.T) {
 	t.Parallel()
-	bin(t)
 	targets := newFarm(t, 3)
 	f := newFleet(t, targets, "2s", "1s", "1s")
 	config := f.config
@@ -537,27 +487,17 @@ func TestSharingWaitsForMembers(t *testing.T) {
 	f.cluster.ListFaults.Set(&loop.Fault{Status: 403})
 	f.start("p-0")
 	p := f.replicas["p-0"]
-	p.wait("the missing permission", func() string {
-		if strings.Contains(p.stderr.String(), "endpointslices in the namespace") {
-			return ""
-		}
-		return "nothing is said"
-	})
-	if status, _ := p.get("/-/ready"); status != 503 || len(p.scrapes("")) != 0 {
-		t.Errorf("/-/ready: %d, %d targets before the members are known", status, len(p.scrapes("")))
-	}
+	p.says("endpointslices in the namespace")
+	status, _ := p.get("/-/ready")
+	expect(t, status == 503 && len(p.scrapes("")) == 0,
+		"/-/ready: %d, %d targets before the members are known", status, len(p.scrapes("")))
 	f.cluster.ListFaults.Set(nil)
 	f.ready("p-0")
 	f.endpoints("p-0")
 	f.shares(3, "p-0")
 
 	f.cluster.Down()
-	p.wait("the replica to give up", func() string {
-		if got := len(p.scrapes("")); got != 0 {
-			return fmt.Sprintf("it has %d targets", got)
-		}
-		return ""
-	})
+	becomes(t, "the replica to give up", 0, func() int { return len(p.scrapes("")) })
 	p.says("cut off from the API server")
 	must(t, f.cluster.Up())
 	f.shares(3, "p-0")
@@ -578,13 +518,10 @@ func discovered(t *testing.T, config string, args ...string) (map[string]string,
 		if line == "" {
 			continue
 		}
-		if err := json.Unmarshal([]byte(line), &found); err != nil {
-			t.Fatalf("%v: %s", err, line)
-		}
+		err := json.Unmarshal([]byte(line), &found)
+		require(t, err == nil, "%v: %s", err, line)
 		owners[found.Labels["instance"]] = found.Owner
-		if len(args) > 0 && !strings.Contains(found.Shard, found.Owner) {
-			t.Errorf("nobody says who scrapes it: %s", line)
-		}
+		expect(t, len(args) == 0 || strings.Contains(found.Shard, found.Owner), "nobody says who scrapes it: %s", line)
 	}
 	return owners, r
 }
@@ -593,7 +530,6 @@ func discovered(t *testing.T, config string, args ...string) (map[string]string,
 // one that is no replica.
 func TestDiscoverShare(t *testing.T) {
 	t.Parallel()
-	bin(t)
 	var addrs []string
 	for i := 1; i <= 60; i++ {
 		addrs = append(addrs, fmt.Sprintf(`"10.0.0.%d:6060"`, i))
@@ -605,19 +541,14 @@ sharding: {mode: static, replicas: 3, index: profpull-%d}
 scrape_configs: [{job_name: a, static_configs: [{targets: [%s]}]}]
 write: [{url: "http://127.0.0.1:1"}]
 `, i, strings.Join(addrs, ", ")))
-		if r.code != 0 {
-			t.Fatalf("exit code %d: %s", r.code, r.stderr)
-		}
+		require(t, r.code == 0, "exit code %d: %s", r.code, r.stderr)
 		for addr, who := range mine {
-			if owner[addr] != "" || who != fmt.Sprintf("replica-%d", i) {
-				t.Errorf("%s belongs to %q and to %q", addr, owner[addr], who)
-			}
+			expect(t, owner[addr] == "" && who == fmt.Sprintf("replica-%d", i),
+				"%s belongs to %q and to %q", addr, owner[addr], who)
 			owner[addr] = who
 		}
 	}
-	if len(owner) != len(addrs) {
-		t.Errorf("%d of %d targets have an owner", len(owner), len(addrs))
-	}
+	expect(t, len(owner) == len(addrs), "%d of %d targets have an owner", len(owner), len(addrs))
 
 	f := newFleet(t, &farm{addrs: []string{"127.9.0.1:1", "127.9.0.2:1", "127.9.0.3:1", "127.9.0.4:1",
 		"127.9.0.5:1", "127.9.0.6:1"}}, "1d", "1s", "1s")
@@ -627,19 +558,15 @@ write: [{url: "http://127.0.0.1:1"}]
 		mine, _ := discovered(t, f.config(name))
 		sum += len(mine)
 		every, _ := discovered(t, f.config(name), "--explain")
-		if len(every) != 6 {
-			t.Errorf("--explain shows %d of 6 targets", len(every))
-		}
+		expect(t, len(every) == 6, "--explain shows %d of 6 targets", len(every))
 		for addr, who := range mine {
-			if who != name || every[addr] != name {
-				t.Errorf("%s is shown as a target of %s, but belongs to %s", addr, name, who)
-			}
+			expect(t, who == name && every[addr] == name,
+				"%s is shown as a target of %s, but belongs to %s", addr, name, who)
 		}
 	}
 	outside, r := discovered(t, f.config("p-9"))
-	if sum != 6 || len(outside) != 6 || !strings.Contains(r.stderr, "p-9, which is not a member") {
-		t.Errorf("%d and %d of 6 targets: %s", sum, len(outside), r.stderr)
-	}
+	expect(t, sum == 6 && len(outside) == 6 && strings.Contains(r.stderr, "p-9, which is not a member"),
+		"%d and %d of 6 targets: %s", sum, len(outside), r.stderr)
 }
 
 // ---- the long form ------------------------------------------------------------------------------
@@ -678,7 +605,6 @@ func TestReplicasShareManyTargets(t *testing.T) {
 	if os.Getenv("E2E_LONG") != "1" {
 		t.Skip("takes five minutes: E2E_LONG=1")
 	}
-	bin(t)
 	const n = 3000
 	targets := newFarm(t, n)
 	f := newFleet(t, targets, "15s", "10s", "5s")
@@ -693,9 +619,7 @@ func TestReplicasShareManyTargets(t *testing.T) {
 		got := len(before[name])
 		t.Logf("%s: %d of %d targets (%+.1f %%), RSS %d KiB", name, got, n, float64(got*300)/n-100,
 			f.replicas[name].rss()>>10)
-		if got < 900 || got > 1100 {
-			t.Errorf("%s has %d of %d targets: not within 10 %% of even", name, got, n)
-		}
+		expect(t, got >= 900 && got <= 1100, "%s has %d of %d targets: not within 10 %% of even", name, got, n)
 	}
 	begin := time.Now()
 	at := func(s int) { time.Sleep(time.Until(begin.Add(time.Duration(s) * time.Second))) }
@@ -709,9 +633,8 @@ func TestReplicasShareManyTargets(t *testing.T) {
 	after := f.shares(n, others...)
 	t.Logf("taken over %v after the kill", time.Since(begin)-45*time.Second)
 	for _, name := range others {
-		if missing := contains(after[name], before[name]); missing != "" {
-			t.Errorf("%s lost some of its own: %s", name, missing)
-		}
+		missing := contains(after[name], before[name])
+		expect(t, missing == "", "%s lost some of its own: %s", name, missing)
 		t.Logf("%s: %d targets, gained %d, lost %v", name, len(after[name]), len(after[name])-len(before[name]),
 			f.replicas[name].moved("lost"))
 	}
@@ -738,8 +661,6 @@ func TestReplicasShareManyTargets(t *testing.T) {
 	}
 	t.Logf("%d scrapes in five minutes; longest time of a target without a running scrape %v, from the start of "+
 		"one whole scrape to the next %v; overlaps %d", targets.visited(), idle, whole, len(targets.overlaps))
-	if idle > 30*time.Second {
-		t.Errorf("a target was missing for %v", idle)
-	}
+	expect(t, idle <= 30*time.Second, "a target was missing for %v", idle)
 	targets.checkOverlaps(t)
 }
