@@ -54,7 +54,6 @@ write:
 	names["/debug/pprof/goroutine"] = "goroutines"
 	for _, s := range []*pyroscope.Server{push, ingest, deepflow} {
 		for _, name := range []string{"memory", "mutex", "block", "process_cpu", "fgprof"} {
-			name := name
 			waitProfiles(t, s, rounds, func(r *pyroscope.Received) bool { return r.Name() == name })
 		}
 	}
@@ -63,12 +62,10 @@ write:
 		kinds = map[string]int{}
 		for _, one := range store.Profiles() {
 			kinds[one.Type]++
-			if one.Service != "shop/cart" || one.Get("odd") != "a,b=c% +" || one.Get("instance") != tg.Addr() {
-				t.Fatalf("%s %v", one.Service, one.Labels)
-			}
-			if fg := one.Get("profile_type"); (one.Type == "other") != (fg == "fgprof") {
-				t.Fatalf("type %s, label %q", one.Type, fg)
-			}
+			require(t, one.Service == "shop/cart" && one.Get("odd") == "a,b=c% +" && one.Get("instance") == tg.Addr(),
+				"%s %v", one.Service, one.Labels)
+			fg := one.Get("profile_type")
+			require(t, (one.Type == "other") == (fg == "fgprof"), "type %s, label %q", one.Type, fg)
 		}
 		for _, name := range []string{"cpu", "heap", "goroutine", "mutex", "block", "other"} {
 			if kinds[name] < rounds {
@@ -79,22 +76,18 @@ write:
 	})
 	m := p.metrics()
 	for _, name := range []string{"push", "ingest", "deepflow", "profefe", "files", "hung"} {
-		if text := m.ledger(name).balance(); text != "" {
-			t.Error(text)
-		}
+		text := m.ledger(name).balance()
+		expect(t, text == "", "%s", text)
 		t.Logf("%-9s sent %.0f in flight %.0f mean %.1f ms", name, m.sum("profpull_write_sent_profiles_total", "endpoint", name),
 			m.sum("profpull_write_in_flight_profiles", "endpoint", name),
 			1000*m.sum("profpull_write_request_duration_seconds_sum", "endpoint", name)/
 				m.sum("profpull_write_request_duration_seconds_count", "endpoint", name))
 	}
 	for _, name := range []string{"push", "ingest", "deepflow", "profefe", "files"} {
-		if n := m.sum("profpull_write_queued_profiles", "endpoint", name); n > 6 {
-			t.Errorf("%s: %.0f profiles wait for the hung one", name, n)
-		}
+		atMost(t, name+": profiles wait for the hung one", m.sum("profpull_write_queued_profiles", "endpoint", name), 6)
 	}
-	if m.sum("profpull_write_breaker_state", "endpoint", "hung") == 0 || m.sum("profpull_write_breaker_state", "endpoint", "push") != 0 {
-		t.Error("the breaker is not open for the hung destination alone")
-	}
+	expect(t, m.sum("profpull_write_breaker_state", "endpoint", "hung") != 0 && m.sum("profpull_write_breaker_state", "endpoint", "push") == 0,
+		"the breaker is not open for the hung destination alone")
 	hung.Faults.Set(nil) // or the end would wait for it
 	p.stop()
 	checkArrived(t, push.Profiles(), nameOfPath, tg)
@@ -106,46 +99,29 @@ write:
 	if r := store.Refused(); len(r) > 0 {
 		t.Errorf("profefe refused %q", r)
 	}
-	if files, _ := filepath.Glob(filepath.Join(dir, "shop_cart", "*", "*.pb.gz")); len(files) < 6*rounds {
-		t.Errorf("%d files", len(files))
-	}
+	files, _ := filepath.Glob(filepath.Join(dir, "shop_cart", "*", "*.pb.gz"))
+	expect(t, len(files) >= 6*rounds, "%d files", len(files))
 }
 
 // A token is fetched once, and every request carries it.
 func TestOAuth2(t *testing.T) {
 	t.Parallel()
 	issued := make(chan string, 100)
-	issuer, err := loop.Start("", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	issuer := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		user, secret, _ := r.BasicAuth()
 		issued <- fmt.Sprint(user, " ", secret, " ", r.PostFormValue("grant_type"), " ", r.PostFormValue("scope"))
 		fmt.Fprint(w, `{"access_token":"abc","token_type":"Bearer","expires_in":3600}`)
-	}), nil)
-	must(t, err)
-	t.Cleanup(issuer.Down)
+	})
 	server := newPyroscope(t, pyroscope.Options{})
 	tg := newTarget(t, target.Options{})
 	secret := filepath.Join(t.TempDir(), "secret")
 	must(t, os.WriteFile(secret, []byte("s3cret\n"), 0o600))
-	p := run(t, `
-global: {scrape_interval: 1s}
-scrape_configs:
-  - job_name: one
-    profiles: {memory: {enabled: false}, mutex: {enabled: false}, block: {enabled: false}, process_cpu: {enabled: false}}
-    static_configs: [{targets: ["`+tg.Addr()+`"], labels: {service_name: a}}]
-write:
-  - url: "`+server.URL()+`"
-    oauth2: {client_id: me, client_secret_file: "`+secret+`", token_url: "`+issuer.URL()+`/token", scopes: [profiles:write]}
-`)
+	p := run(t, scraping(job("a", "scrape_interval: 1s, profiles: "+only("goroutine: {}"), tg),
+		to(server)+", oauth2: {client_id: me, client_secret_file: \""+secret+"\", token_url: "+issuer.URL()+"/token, scopes: [profiles:write]}"))
 	for _, r := range waitProfiles(t, server, 3, nil) {
-		if got := r.Header.Get("Authorization"); got != "Bearer abc" {
-			t.Errorf("Authorization: %q", got)
-		}
+		equal(t, "Authorization", r.Header.Get("Authorization"), "Bearer abc")
 	}
 	p.stop()
-	if len(issued) != 1 {
-		t.Errorf("%d tokens were fetched", len(issued))
-	}
-	if got := <-issued; got != "me s3cret client_credentials profiles:write" {
-		t.Errorf("asked with %q", got)
-	}
+	expect(t, len(issued) == 1, "%d tokens were fetched", len(issued))
+	equal(t, "asked with", <-issued, "me s3cret client_credentials profiles:write")
 }

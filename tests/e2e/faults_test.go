@@ -30,25 +30,10 @@ func outage() time.Duration {
 // that was queued arrives, once, without anything dropped.
 func TestEndpointDown(t *testing.T) {
 	t.Parallel()
-	bin(t)
 	server := newPyroscope(t, pyroscope.Options{})
-	var targets []*target.Target
-	for i := 0; i < 10; i++ {
-		targets = append(targets, newTarget(t, target.Options{Functions: 300}))
-	}
-	p := run(t, `
-global: {scrape_interval: 1s}
-scrape_configs:
-  - job_name: down
-    profiles: `+snapshotsOnly+`
-    static_configs:
-`+staticTargets("down", targets...)+`
-write:
-  - name: main
-    url: "`+server.URL()+`"
-    retry: {min_backoff: 100ms, max_backoff: 1s}
-    queue: {max_bytes: 64MiB}
-`)
+	targets := newTargets(t, 10, target.Options{Functions: 300})
+	p := run(t, scraping(job("down", "scrape_interval: 1s, profiles: "+snapshotsOnly, targets...),
+		to(server)+", retry: {min_backoff: 100ms, max_backoff: 1s}, queue: {max_bytes: 64MiB}"))
 	waitProfiles(t, server, 40, nil)
 	before, rss := p.metrics(), p.rss()
 	server.DownBetweenRequests()
@@ -56,9 +41,8 @@ write:
 	samples, worstRSS := 0, rss
 	for time.Since(begin) < outage() {
 		m := p.metrics()
-		if b := m.ledger("main").balance(); b != "" {
-			t.Fatal(b)
-		}
+		b := m.ledger("main").balance()
+		require(t, b == "", "%s", b)
 		if l := m.ledger("main"); l.queuedBytes > l.limit {
 			t.Fatalf("over the limit: %+v", l)
 		}
@@ -71,38 +55,28 @@ write:
 	after, took := p.metrics(), time.Since(begin)
 	l := after.ledger("main")
 	t.Logf("after %v: %d samples, %+v, RSS %d KiB (%d KiB before)", took.Round(time.Second), samples, l, worstRSS>>10, rss>>10)
-	if l.queued == 0 || l.dropped != 0 {
-		t.Errorf("expected a queue and no drops: %+v", l)
-	}
+	expect(t, l.queued != 0 && l.dropped == 0, "expected a queue and no drops: %+v", l)
 	// 10 targets x 4 types a second.
 	scraped := after.sum("profpull_scrapes_total", "result", "ok") - before.sum("profpull_scrapes_total", "result", "ok")
-	if due := took.Seconds() * 40; scraped < due*0.9-40 || scraped > due*1.1+40 {
-		t.Errorf("%.0f scrapes while the endpoint was down, due were %.0f", scraped, due)
-	}
-	if failed := after.sum("profpull_scrape_failures_total"); failed != 0 {
-		t.Errorf("%.0f scrapes failed", failed)
-	}
-	if bound := rss + int64(l.queuedBytes) + 32<<20; worstRSS > bound && !instrumented(t) {
-		t.Errorf("RSS rose to %d KiB with %.0f KiB queued", worstRSS>>10, l.queuedBytes/1024)
-	}
+	due := took.Seconds() * 40
+	expect(t, scraped >= due*0.9-40 && scraped <= due*1.1+40,
+		"%.0f scrapes while the endpoint was down, due were %.0f", scraped, due)
+	equal(t, "failed scrapes", after.sum("profpull_scrape_failures_total"), 0)
+	bound := rss + int64(l.queuedBytes) + 32<<20
+	expect(t, worstRSS <= bound || instrumented(t),
+		"RSS rose to %d KiB with %.0f KiB queued", worstRSS>>10, l.queuedBytes/1024)
 	must(t, server.Up())
 	p.wait("the queue to empty", func() string {
 		l := p.metrics().ledger("main")
-		if l.balance() != "" {
-			t.Fatal(l.balance())
-		}
-		if l.queued > 20 {
-			return fmt.Sprintf("%+v", l)
-		}
-		return ""
+		require(t, l.balance() == "", "%s", l.balance())
+		return unless(l.queued <= 20, "%+v", l)
 	})
 	p.stop()
 	checkArrived(t, server.Profiles(), nameOfPath, targets...)
 	noneRefused(t, server)
 	summary := endpointSummary(t, p, "main")
-	if summary["dropped"] != 0 || summary["accepted"] != summary["sent"] || summary["sent"] != server.Count() {
-		t.Errorf("%v, and %d have arrived", summary, server.Count())
-	}
+	expect(t, summary["dropped"] == 0 && summary["accepted"] == summary["sent"] && summary["sent"] == server.Count(),
+		"%v, and %d have arrived", summary, server.Count())
 }
 
 // endpointSummary reads the last line that the program logs of an endpoint.
@@ -134,30 +108,14 @@ func TestQueueThinsOut(t *testing.T) {
 	server := newPyroscope(t, pyroscope.Options{})
 	tg := newTarget(t, target.Options{Functions: 500})
 	server.Down()
-	p := run(t, `
-scrape_configs:
-  - job_name: full
-    scrape_interval: 200ms
-    profiles: `+snapshotsOnly+`
-    static_configs:
-`+staticTargets("full", tg)+`
-write:
-  - name: main
-    url: "`+server.URL()+`"
-    concurrency: 2
-    retry: {min_backoff: 100ms, max_backoff: 500ms}
-    queue: {max_bytes: 1MiB}
-`)
+	p := run(t, scraping(job("full", "scrape_interval: 200ms, profiles: "+snapshotsOnly, tg),
+		to(server)+", concurrency: 2, retry: {min_backoff: 100ms, max_backoff: 500ms}, queue: {max_bytes: 1MiB}"))
 	p.wait("drops", func() string {
 		m := p.metrics()
 		l := m.ledger("main")
-		if l.balance() != "" || l.queuedBytes > l.limit || l.limit != 1<<20 {
-			t.Fatalf("%s %+v", l.balance(), l)
-		}
-		if n := m.sum("profpull_write_dropped_profiles_total", "endpoint", "main", "reason", "thinned"); n < 150 || n != l.dropped {
-			return fmt.Sprintf("%.0f thinned out, %.0f dropped in all", n, l.dropped)
-		}
-		return ""
+		require(t, l.balance() == "" && l.queuedBytes <= l.limit && l.limit == 1<<20, "%s %+v", l.balance(), l)
+		n := m.sum("profpull_write_dropped_profiles_total", "endpoint", "main", "reason", "thinned")
+		return unless(n >= 150 && n == l.dropped, "%.0f thinned out, %.0f dropped in all", n, l.dropped)
 	})
 	// Nothing comes after what is queued now, however slowly it leaves.
 	tg.SetFault("", target.NotFound)
@@ -167,25 +125,17 @@ write:
 				return "a request is being answered"
 			}
 		}
-		if l := p.metrics().ledger("main"); int(l.accepted) != len(tg.Sent()) {
-			return fmt.Sprintf("%.0f of %d", l.accepted, len(tg.Sent()))
-		}
-		return ""
+		l := p.metrics().ledger("main")
+		return unless(int(l.accepted) == len(tg.Sent()), "%.0f of %d", l.accepted, len(tg.Sent()))
 	})
 	must(t, server.Up())
-	p.wait("the queue to empty", func() string {
-		if l := p.metrics().ledger("main"); l.queued+l.inFlight > 0 {
-			return fmt.Sprintf("%+v", l)
-		}
-		return ""
-	})
+	p.waitSent("main")
 	p.stop()
 	checkArrived(t, server.Profiles(), nameOfPath, tg)
 	expectEven(t, tg, server.Profiles())
 	summary := endpointSummary(t, p, "main")
-	if summary["accepted"] != summary["sent"]+summary["dropped"] || summary["sent"] != server.Count() {
-		t.Errorf("%v, and %d have arrived", summary, server.Count())
-	}
+	expect(t, summary["accepted"] == summary["sent"]+summary["dropped"] && summary["sent"] == server.Count(),
+		"%v, and %d have arrived", summary, server.Count())
 }
 
 // expectEven checks that what arrived of each path is every n-th profile that the target had sent.
@@ -224,9 +174,8 @@ func expectEven(t *testing.T, tg *target.Target, got []pyroscope.Received) {
 			}
 		}
 		t.Logf("%s: %d of %d have arrived, at %v", path, len(places), len(sent), places)
-		if len(places) < 3 || step < 2 || len(places)-1-gaps[step] > 2*inFlight || len(sent)-places[len(places)-1] > step {
-			t.Errorf("%s: not spread evenly", path)
-		}
+		expect(t, len(places) >= 3 && step >= 2 && len(places)-1-gaps[step] <= 2*inFlight && len(sent)-places[len(places)-1] <= step,
+			"%s: not spread evenly", path)
 	}
 }
 
@@ -238,32 +187,21 @@ func TestOneEndpointHangs(t *testing.T) {
 	bad := newPyroscope(t, pyroscope.Options{})
 	bad.Faults.Set(&loop.Fault{Hang: true})
 	tg := newTarget(t, target.Options{})
-	p := run(t, `
-scrape_configs:
-  - job_name: two
-    scrape_interval: 500ms
-    profiles: `+snapshotsOnly+`
-    static_configs:
-`+staticTargets("two", tg)+`
-write:
-  - {name: good, url: "`+good.URL()+`"}
-  - {name: bad, url: "`+bad.URL()+`", concurrency: 3, remote_timeout: 60s}
-`, "--drain-timeout", "2s")
+	p := run(t, scraping(job("two", "scrape_interval: 500ms, profiles: "+snapshotsOnly, tg),
+		"name: good, url: "+good.URL(),
+		"name: bad, url: "+bad.URL()+", concurrency: 3, remote_timeout: 60s"), "--drain-timeout", "2s")
 	got := waitProfiles(t, good, 80, nil)
 	m := p.metrics()
 	for _, name := range []string{"good", "bad"} {
 		l := m.ledger(name)
 		t.Logf("%s: %+v", name, l)
-		if b := l.balance(); b != "" {
-			t.Errorf("%s: %s", name, b)
-		}
+		equal(t, name, l.balance(), "")
 	}
 	if l := m.ledger("bad"); l.sent != 0 || l.inFlight != 3 || l.queued == 0 {
 		t.Errorf("the hanging endpoint: %+v", l)
 	}
-	if st := bad.Stats(); st.MaxBusy != 3 {
-		t.Errorf("%d requests at once at the hanging endpoint", st.MaxBusy)
-	}
+	st := bad.Stats()
+	expect(t, st.MaxBusy == 3, "%d requests at once at the hanging endpoint", st.MaxBusy)
 	ends := map[string]time.Time{}
 	for _, r := range tg.Requests() {
 		ends[r.SHA256] = r.End
@@ -275,13 +213,10 @@ write:
 		}
 	}
 	t.Logf("slowest way through: %v", worst)
-	if worst > 20*time.Second && !instrumented(t) {
-		t.Errorf("a profile took %v to the good endpoint", worst)
-	}
+	expect(t, worst <= 20*time.Second || instrumented(t), "a profile took %v to the good endpoint", worst)
 	// The hanging one may not hold up the end either.
-	if took := p.stop(); took > 15*time.Second && !instrumented(t) {
-		t.Errorf("the end took %v", took)
-	}
+	took := p.stop()
+	expect(t, took <= 15*time.Second || instrumented(t), "the end took %v", took)
 }
 
 // A server that says "later" gets the same profile again, after the time that it names; one that says
@@ -293,36 +228,24 @@ func TestAnswers(t *testing.T) {
 	never := newPyroscope(t, pyroscope.Options{})
 	never.Faults.Set(&loop.Fault{Status: 400, Body: `{"code":"invalid_argument","message":"no \u001b[31mthanks"}`})
 	tg := newTarget(t, target.Options{})
-	p := run(t, `
-scrape_configs:
-  - job_name: answers
-    scrape_interval: 1s
-    profiles: {process_cpu: {enabled: false}, mutex: {enabled: false}, block: {enabled: false}, memory: {enabled: false}}
-    static_configs:
-`+staticTargets("answers", tg)+`
-write:
-  - {name: later, url: "`+later.URL()+`", retry: {min_backoff: 50ms, max_backoff: 100ms}}
-  - {name: never, url: "`+never.URL()+`", retry: {min_backoff: 50ms, max_backoff: 100ms}}
-`)
+	p := run(t, scraping(job("answers", "scrape_interval: 1s, profiles: "+only("goroutine: {}"), tg),
+		"name: later, url: "+later.URL()+", retry: {min_backoff: 50ms, max_backoff: 100ms}",
+		"name: never, url: "+never.URL()+", retry: {min_backoff: 50ms, max_backoff: 100ms}"))
 	waitProfiles(t, later, 5, nil)
 	p.wait("rejected profiles", func() string {
 		m := p.metrics()
-		if n := m.sum("profpull_write_dropped_profiles_total", "endpoint", "never", "reason", "rejected"); n < 3 {
-			return fmt.Sprintf("%.0f rejected", n)
-		}
-		return ""
+		n := m.sum("profpull_write_dropped_profiles_total", "endpoint", "never", "reason", "rejected")
+		return unless(n >= 3, "%.0f rejected", n)
 	})
 	p.stop()
 	checkArrived(t, later.Profiles(), nameOfPath, tg)
-	if asked := later.Asked(); asked[1].Sub(asked[0]) < 1900*time.Millisecond {
-		t.Errorf("the next request came %v after 429 with Retry-After: 2", asked[1].Sub(asked[0]))
-	}
-	if st := never.Stats(); st.Requests > int64(len(tg.Requests())) {
-		t.Errorf("%d requests for %d profiles that will never be taken", st.Requests, len(tg.Requests()))
-	}
-	if strings.Contains(p.stderr.String(), "\x1b") {
-		t.Error("a control character of the server's answer is in the log")
-	}
+	asked := later.Asked()
+	expect(t, asked[1].Sub(asked[0]) >= 1900*time.Millisecond,
+		"the next request came %v after 429 with Retry-After: 2", asked[1].Sub(asked[0]))
+	st := never.Stats()
+	expect(t, st.Requests <= int64(len(tg.Requests())),
+		"%d requests for %d profiles that will never be taken", st.Requests, len(tg.Requests()))
+	lacks(t, "the log", p.stderr.String(), "\x1b")
 }
 
 // CPU profiles and fgprof of one process never overlap, not even from two jobs, and all get their
@@ -333,37 +256,20 @@ func TestSamplingNeverOverlaps(t *testing.T) {
 	tg := newTarget(t, target.Options{})
 	profiles := `{process_cpu: {seconds: 1s}, fgprof: {enabled: true, seconds: 1s}, memory: {enabled: false},
       goroutine: {enabled: false}, mutex: {enabled: false}, block: {enabled: false}}`
-	p := run(t, `
-global: {scrape_interval: 4s}
-scrape_configs:
-  - job_name: one
-    profiles: `+profiles+`
-    static_configs:
-`+staticTargets("one", tg)+`
-  - job_name: two
-    profiles: `+profiles+`
-    params: {second: ["job"]}
-    static_configs:
-`+staticTargets("two", tg)+`
-write:
-  - {name: main, url: "`+server.URL()+`"}
-`)
+	p := run(t, scraping(job("one", "scrape_interval: 4s, profiles: "+profiles, tg)+
+		job("two", "scrape_interval: 4s, profiles: "+profiles+", params: {second: [\"job\"]}", tg),
+		to(server)))
 	for _, job := range []string{"one", "two"} {
 		for _, name := range []string{"process_cpu", "fgprof"} {
-			job, name := job, name
 			waitProfiles(t, server, 2, func(r *pyroscope.Received) bool {
 				return r.Name() == name && r.Labels["job"] == job
 			})
 		}
 	}
 	p.stop()
-	if n := tg.Overlaps(); n != 0 {
-		t.Errorf("%d sampling requests began while another one ran", n)
-	}
+	equal(t, "sampling requests that began while another one ran", tg.Overlaps(), 0)
 	for _, r := range tg.Requests() {
-		if r.Status == 500 {
-			t.Error("the target had to refuse a CPU profile")
-		}
+		expect(t, r.Status != 500, "the target had to refuse a CPU profile")
 	}
 }
 
@@ -374,28 +280,14 @@ func TestTerminationDrains(t *testing.T) {
 	server := newPyroscope(t, pyroscope.Options{})
 	server.Faults.Set(&loop.Fault{Delay: 200 * time.Millisecond})
 	tg := newTarget(t, target.Options{})
-	p := run(t, `
-scrape_configs:
-  - job_name: drain
-    scrape_interval: 100ms
-    profiles: `+snapshotsOnly+`
-    static_configs:
-`+staticTargets("drain", tg)+`
-write:
-  - {name: main, url: "`+server.URL()+`", concurrency: 2}
-`)
-	p.wait("a queue", func() string {
-		if l := p.metrics().ledger("main"); l.queued < 20 {
-			return fmt.Sprintf("%+v", l)
-		}
-		return ""
-	})
+	p := run(t, scraping(job("drain", "scrape_interval: 100ms, profiles: "+snapshotsOnly, tg),
+		to(server)+", concurrency: 2"))
+	p.waitQueued("main", 20)
 	took := p.stop()
 	summary := endpointSummary(t, p, "main")
 	t.Logf("drained in %v: %v", took, summary)
-	if summary["dropped"] != 0 || summary["accepted"] != summary["sent"] || summary["sent"] != server.Count() {
-		t.Errorf("%v, and %d have arrived", summary, server.Count())
-	}
+	expect(t, summary["dropped"] == 0 && summary["accepted"] == summary["sent"] && summary["sent"] == server.Count(),
+		"%v, and %d have arrived", summary, server.Count())
 	checkArrived(t, server.Profiles(), nameOfPath, tg)
 }
 
@@ -405,26 +297,13 @@ func TestTerminationFinishesProfiles(t *testing.T) {
 	t.Parallel()
 	server := newPyroscope(t, pyroscope.Options{})
 	tg := newTarget(t, target.Options{})
-	p := run(t, `
-scrape_configs:
-  - job_name: finish
-`+types("process_cpu: {interval: 5s}")+`    static_configs:
-`+staticTargets("finish", tg)+`
-write:
-  - {name: main, url: "`+server.URL()+`"}
-`)
-	p.wait("a request", func() string {
-		if len(tg.RequestsFor("/debug/pprof/profile")) == 0 {
-			return "none yet"
-		}
-		return ""
-	})
+	p := run(t, scraping(job("finish", "profiles: "+only("process_cpu: {interval: 5s}"), tg), to(server)))
+	until(t, "a request", func() bool { return len(tg.RequestsFor("/debug/pprof/profile")) != 0 })
 	p.stop()
 	asked := len(tg.RequestsFor("/debug/pprof/profile"))
 	summary := endpointSummary(t, p, "main")
-	if summary["sent"] != asked || server.Count() != asked {
-		t.Errorf("%d profiles were asked for: %v, and %d have arrived", asked, summary, server.Count())
-	}
+	expect(t, summary["sent"] == asked && server.Count() == asked,
+		"%d profiles were asked for: %v, and %d have arrived", asked, summary, server.Count())
 }
 
 // When the server hangs, the drain ends at its deadline, with exit code 0, and what could not be
@@ -436,31 +315,15 @@ func TestTerminationDeadline(t *testing.T) {
 	tg := newTarget(t, target.Options{})
 	hanging := newTarget(t, target.Options{})
 	hanging.SetFault("", target.Hang)
-	p := run(t, `
-scrape_configs:
-  - job_name: deadline
-    scrape_interval: 200ms
-    profiles: `+snapshotsOnly+`
-    static_configs:
-`+staticTargets("deadline", tg, hanging)+`
-write:
-  - {name: main, url: "`+server.URL()+`", concurrency: 2, remote_timeout: 60s}
-`, "--drain-timeout", "2s")
-	p.wait("a queue", func() string {
-		if l := p.metrics().ledger("main"); l.queued < 5 {
-			return fmt.Sprintf("%+v", l)
-		}
-		return ""
-	})
+	p := run(t, scraping(job("deadline", "scrape_interval: 200ms, profiles: "+snapshotsOnly, tg, hanging),
+		to(server)+", concurrency: 2, remote_timeout: 60s"), "--drain-timeout", "2s")
+	p.waitQueued("main", 5)
 	took := p.stop()
 	t.Logf("ended in %v", took)
-	if took > 15*time.Second && !instrumented(t) {
-		t.Errorf("a drain of 2 s took %v", took)
-	}
+	expect(t, took <= 15*time.Second || instrumented(t), "a drain of 2 s took %v", took)
 	summary := endpointSummary(t, p, "main")
-	if summary["sent"] != 0 || summary["dropped"]+summary["queued"] != summary["accepted"] || summary["accepted"] < 7 {
-		t.Errorf("%v", summary)
-	}
+	expect(t, summary["sent"] == 0 && summary["dropped"]+summary["queued"] == summary["accepted"] && summary["accepted"] >= 7,
+		"%v", summary)
 }
 
 // A signal that comes doubled, as from timeout(1), is one; another one after a while ends the drain.
@@ -469,28 +332,13 @@ func TestSecondSignal(t *testing.T) {
 	server := newPyroscope(t, pyroscope.Options{})
 	server.Faults.Set(&loop.Fault{Hang: true})
 	tg := newTarget(t, target.Options{})
-	p := run(t, `
-scrape_configs:
-  - job_name: second
-    scrape_interval: 200ms
-    profiles: `+snapshotsOnly+`
-    static_configs:
-`+staticTargets("second", tg)+`
-write:
-  - {name: main, url: "`+server.URL()+`", concurrency: 2, remote_timeout: 60s}
-`, "--drain-timeout", "10m")
-	p.wait("a queue", func() string {
-		if l := p.metrics().ledger("main"); l.queued < 5 {
-			return fmt.Sprintf("%+v", l)
-		}
-		return ""
-	})
+	p := run(t, scraping(job("second", "scrape_interval: 200ms, profiles: "+snapshotsOnly, tg),
+		to(server)+", concurrency: 2, remote_timeout: 60s"), "--drain-timeout", "10m")
+	p.waitQueued("main", 5)
 	_ = p.cmd.Process.Signal(syscall.SIGTERM)
 	_ = p.cmd.Process.Signal(syscall.SIGINT)
 	time.Sleep(time.Second) // not a matter of speed: what comes within half a second is no second one
-	if strings.Contains(p.stderr.String(), "second signal") {
-		t.Error("the doubled signal counted twice")
-	}
+	expect(t, !strings.Contains(p.stderr.String(), "second signal"), "the doubled signal counted twice")
 	p.stop()
 	p.says("second signal")
 }
@@ -499,7 +347,6 @@ write:
 // other target anything, and none of the rubbish is pushed.
 func TestBadTargets(t *testing.T) {
 	t.Parallel()
-	bin(t)
 	server := newPyroscope(t, pyroscope.Options{})
 	good := newTarget(t, target.Options{})
 	elsewhere := newTarget(t, target.Options{})
@@ -529,18 +376,8 @@ func TestBadTargets(t *testing.T) {
 	}
 	gone := newTarget(t, target.Options{})
 	gone.Down()
-	p := run(t, `
-scrape_configs:
-  - job_name: bad
-    scrape_interval: 2s
-    scrape_timeout: 1s
-    body_size_limit: 1MiB
-    profiles: {process_cpu: {enabled: false}, mutex: {enabled: false}, block: {enabled: false}, memory: {enabled: false}}
-    static_configs:
-`+staticTargets("bad", append(targets, gone, good)...)+`
-write:
-  - {name: main, url: "`+server.URL()+`"}
-`)
+	p := run(t, scraping(job("bad", "scrape_interval: 2s, scrape_timeout: 1s, body_size_limit: 1MiB, profiles: "+only("goroutine: {}"), append(targets, gone, good)...),
+		to(server)))
 	check := func(address, reason, says string) {
 		p.wait("reason "+reason, func() string {
 			s := p.scrape(address + "/")
@@ -554,9 +391,8 @@ write:
 			}
 			return ""
 		})
-		if n := p.metrics().sum("profpull_scrape_failures_total", "reason", reason); n == 0 {
-			t.Errorf("no failure counted with reason %s", reason)
-		}
+		n := p.metrics().sum("profpull_scrape_failures_total", "reason", reason)
+		expect(t, n != 0, "no failure counted with reason %s", reason)
 	}
 	for i, c := range cases {
 		check(targets[i].Addr(), c.reason, c.says)
@@ -568,13 +404,9 @@ write:
 	}
 	p.stop()
 	checkArrived(t, server.Profiles(), nameOfPath, good)
-	if n := len(elsewhere.Requests()); n != 0 {
-		t.Errorf("a redirect to another host was followed %d times", n)
-	}
+	equal(t, "followed redirects to another host", len(elsewhere.Requests()), 0)
 	for _, line := range strings.Split(p.stderr.String(), "\n") {
-		if len(line) > 4200 {
-			t.Errorf("a log line of %d bytes", len(line))
-		}
+		expect(t, len(line) <= 4200, "a log line of %d bytes", len(line))
 	}
 }
 
@@ -583,23 +415,12 @@ func TestTargetComesBack(t *testing.T) {
 	t.Parallel()
 	server := newPyroscope(t, pyroscope.Options{})
 	tg := newTarget(t, target.Options{})
-	p := run(t, `
-scrape_configs:
-  - job_name: back
-    scrape_interval: 500ms
-    profiles: `+snapshotsOnly+`
-    static_configs:
-`+staticTargets("back", tg)+`
-write:
-  - {name: main, url: "`+server.URL()+`"}
-`)
+	p := run(t, scraping(job("back", "scrape_interval: 500ms, profiles: "+snapshotsOnly, tg), to(server)))
 	waitProfiles(t, server, 4, nil)
 	tg.Down()
 	p.wait("the target to be down", func() string {
-		if s := p.scrape(tg.Addr()); s.Health != "down" {
-			return orNothing(s.Health)
-		}
-		return ""
+		s := p.scrape(tg.Addr())
+		return unless(s.Health == "down", "%s", s.Health)
 	})
 	must(t, tg.Up())
 	before := server.Count()
@@ -610,5 +431,4 @@ write:
 		}
 		return ""
 	})
-	p.stop()
 }

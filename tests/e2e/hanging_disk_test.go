@@ -18,40 +18,24 @@ import (
 // it began; SIGTERM while it lasts ends the process soon after the deadline of the drain.
 func TestHangingDisk(t *testing.T) {
 	t.Parallel()
-	bin(t)
 	address := startLoadgen(t)
 	server := newPyroscope(t, pyroscope.Options{})
 	hung, good := t.TempDir(), t.TempDir()
 	index := filepath.Join(hung, "index.jsonl")
 	must(t, syscall.Mkfifo(index, 0o600))
-	p := run(t, `
-global: {scrape_interval: 500ms, scrape_timeout: 500ms}
-scrape_configs:
-  - job_name: load
-    profiles: {process_cpu: {enabled: false}}
-    static_configs: [{targets: ["`+address+`"], labels: {service_name: load}}]
-write:
-  - {name: main, url: "`+server.URL()+`"}
-  - {name: hung, url: "file://`+hung+`", queue: {max_bytes: 1MiB}}
-  - {name: good, url: "file://`+good+`"}
-`, "--drain-timeout", "1s")
+	p := run(t, scraping(jobAt("load", "scrape_interval: 500ms, scrape_timeout: 500ms, profiles: {process_cpu: {enabled: false}}", address),
+		to(server),
+		"name: hung, url: \"file://"+hung+"\", queue: {max_bytes: 1MiB}",
+		"name: good, url: \"file://"+good+"\""), "--drain-timeout", "1s")
 	noticed := func() string {
-		if m := p.metrics(); m.sum("profpull_write_hung_seconds", "endpoint", "hung") < 5 ||
-			m.sum("profpull_write_up", "endpoint", "hung") != 0 {
-			return "profpull_write_hung_seconds is low"
-		}
-		return ""
+		m := p.metrics()
+		return unless(m.sum("profpull_write_hung_seconds", "endpoint", "hung") >= 5 &&
+			m.sum("profpull_write_up", "endpoint", "hung") == 0,
+			"profpull_write_hung_seconds is low")
 	}
 	p.wait("the hang to be noticed", noticed)
-	p.wait("the hang to be logged", func() string {
-		if !strings.Contains(p.stderr.String(), `msg="the disk of an endpoint hangs" endpoint=hung`) {
-			return "nothing is logged"
-		}
-		return ""
-	})
-	if status, text := p.get("/-/healthy"); status != 200 || !strings.Contains(text, `endpoint "hung": its disk`) {
-		t.Errorf("/-/healthy: %d %s", status, text)
-	}
+	p.says(`msg="the disk of an endpoint hangs" endpoint=hung`)
+	p.answers("/-/healthy", 200, `endpoint "hung": its disk`)
 	before := len(server.Profiles())
 	for _, name := range []string{"memory", "mutex", "block", "goroutine"} {
 		p.wait("profiles of the other endpoint", func() string {
@@ -61,10 +45,7 @@ write:
 					n++
 				}
 			}
-			if n < 2 {
-				return fmt.Sprintf("%s: %d since the hang", name, n)
-			}
-			return ""
+			return unless(n >= 2, "%s: %d since the hang", name, n)
 		})
 		p.wait("files of the other directory", func() string {
 			if files, _ := filepath.Glob(filepath.Join(good, "load", name, "*.pb.gz")); len(files) < 5 {
@@ -75,27 +56,21 @@ write:
 	}
 	m := p.metrics()
 	for _, endpoint := range []string{"main", "good"} {
-		if up := m.sum("profpull_write_up", "endpoint", endpoint); up != 1 || m.sum("profpull_write_hung_seconds", "endpoint", endpoint) != 0 {
-			t.Errorf("%s: up %.0f", endpoint, up)
-		}
+		up := m.sum("profpull_write_up", "endpoint", endpoint)
+		expect(t, up == 1 && m.sum("profpull_write_hung_seconds", "endpoint", endpoint) == 0,
+			"%s: up %.0f", endpoint, up)
 	}
 
 	// Somebody reads the pipe: everything goes on.
 	reader, err := os.OpenFile(index, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	must(t, err)
 	p.wait("the end of the hang", func() string {
-		if m := p.metrics(); m.sum("profpull_write_hung_seconds", "endpoint", "hung") != 0 ||
-			m.sum("profpull_write_sent_profiles_total", "endpoint", "hung") == 0 {
-			return "it hangs"
-		}
-		return ""
+		m := p.metrics()
+		return unless(m.sum("profpull_write_hung_seconds", "endpoint", "hung") == 0 &&
+			m.sum("profpull_write_sent_profiles_total", "endpoint", "hung") != 0,
+			"it hangs")
 	})
-	p.wait("the end to be logged", func() string {
-		if !strings.Contains(p.stderr.String(), `msg="the disk of an endpoint answers again" endpoint=hung`) {
-			return "nothing is logged"
-		}
-		return ""
-	})
+	p.says(`msg="the disk of an endpoint answers again" endpoint=hung`)
 
 	// And nobody again, until the end.
 	reader.Close()
@@ -108,31 +83,17 @@ write:
 // spool, and the next process writes it.
 func TestHangingDiskWithSpool(t *testing.T) {
 	t.Parallel()
-	bin(t)
 	tg := newTarget(t, target.Options{})
 	hung, spool := t.TempDir(), t.TempDir()
 	index := filepath.Join(hung, "index.jsonl")
 	must(t, syscall.Mkfifo(index, 0o600))
-	config := `
-global: {scrape_interval: 300ms, scrape_timeout: 300ms}
-scrape_configs:
-  - job_name: one
-    profiles: {memory: {enabled: false}, mutex: {enabled: false}, block: {enabled: false}, process_cpu: {enabled: false}}
-    static_configs: [{targets: ["` + tg.Addr() + `"], labels: {service_name: one}}]
-write:
-  - {name: hung, url: "file://` + hung + `", queue: {spool_directory: "` + spool + `"}}
-`
+	config := scraping(job("one", "scrape_interval: 300ms, scrape_timeout: 300ms, profiles: "+only("goroutine: {}"), tg),
+		"name: hung, url: file://"+hung+", queue: {spool_directory: "+spool+"}")
 	p := run(t, config, "--drain-timeout", "1s")
-	p.wait("profiles to wait in the spool", func() string {
-		if n := p.metrics().sum("profpull_write_spool_profiles", "endpoint", "hung"); n < 8 {
-			return fmt.Sprintf("%.0f", n)
-		}
-		return ""
-	})
+	p.waitMetric(8, "profpull_write_spool_profiles", "endpoint", "hung")
 	p.stop()
-	if l := endpointSummary(t, p, "hung"); l["sent"] != 0 || l["accepted"] < 8 {
-		t.Errorf("%v", l)
-	}
+	l := endpointSummary(t, p, "hung")
+	expect(t, l["sent"] == 0 && l["accepted"] >= 8, "%v", l)
 	must(t, os.Remove(index))
 	tg.Down()
 	p = run(t, config)
@@ -140,15 +101,10 @@ write:
 		m := p.metrics()
 		replayed := m.sum("profpull_write_replayed_profiles_total", "endpoint", "hung")
 		sent := m.sum("profpull_write_sent_profiles_total", "endpoint", "hung")
-		if replayed < 8 || sent != replayed {
-			return fmt.Sprintf("%.0f of %.0f", sent, replayed)
-		}
-		return ""
+		return unless(replayed >= 8 && sent == replayed, "%.0f of %.0f", sent, replayed)
 	})
 	files, _ := filepath.Glob(filepath.Join(hung, "one", "goroutine", "*.pb.gz"))
-	if len(files) < 8 {
-		t.Errorf("%d files", len(files))
-	}
+	expect(t, len(files) >= 8, "%d files", len(files))
 }
 
 // verify says that a hanging disk does not answer, and ends; other endpoints are checked as ever.
@@ -159,10 +115,9 @@ func TestVerifyHangingDisk(t *testing.T) {
 	must(t, syscall.Mkfifo(filepath.Join(hung, "index.jsonl"), 0o600))
 	config := writeConfig(t, fmt.Sprintf("write:\n  - {name: hung, url: \"file://%s\"}\n  - {name: good, url: %q}\n", hung, server.URL()))
 	r := call(t, "", "verify", "--config", config, "--timeout", "2s")
-	if r.code != exitPeer || !strings.Contains(r.stdout, "no answer within 2s") ||
-		!strings.Contains(r.stdout, "ok     good") || !strings.Contains(r.stderr, "a thread hangs") {
-		t.Errorf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
-	}
+	expect(t, r.code == exitPeer && strings.Contains(r.stdout, "no answer within 2s") &&
+		strings.Contains(r.stdout, "ok     good") && strings.Contains(r.stderr, "a thread hangs"),
+		"exit code %d\n%s%s", r.code, r.stdout, r.stderr)
 }
 
 // mountHanging mounts a disk that never answers: a file system in user space without a user space. The
@@ -204,40 +159,26 @@ func TestHangingDiskAtStart(t *testing.T) {
 		endStore := mountHanging(t, filepath.Join(dir, "store"))
 		endSpool := mountHanging(t, filepath.Join(dir, "spool"))
 		endFiles := mountHanging(t, filepath.Join(dir, "files"))
-		p := run(t, `
-global: {scrape_interval: 300ms, scrape_timeout: 300ms}
-scrape_configs:
-  - job_name: one
-    profiles: {memory: {enabled: false}, mutex: {enabled: false}, block: {enabled: false}, process_cpu: {enabled: false}}
-    static_configs: [{targets: ["`+tg.Addr()+`"], labels: {service_name: one}}]
-write:
-  - {name: main, url: "`+server.URL()+`"}
-  - {name: local, url: "store://`+dir+`/store/kept", retry: {max_backoff: 200ms, min_backoff: 10ms}}
-  - {name: files, url: "file://`+dir+`/files/kept", retry: {max_backoff: 200ms, min_backoff: 10ms}}
-  - {name: spooled, url: "`+server.URL()+`", queue: {spool_directory: "`+dir+`/spool"}}
-`, "--sandbox", sandbox, "--drain-timeout", "1s")
+		p := run(t, scraping(job("one", "scrape_interval: 300ms, scrape_timeout: 300ms, profiles: "+only("goroutine: {}"), tg),
+			to(server),
+			"name: local, url: \"store://"+dir+"/store/kept\", retry: {max_backoff: 200ms, min_backoff: 10ms}",
+			"name: files, url: \"file://"+dir+"/files/kept\", retry: {max_backoff: 200ms, min_backoff: 10ms}",
+			"name: spooled, url: "+server.URL()+", queue: {spool_directory: \""+dir+"/spool\"}"), "--sandbox", sandbox, "--drain-timeout", "1s")
 		p.wait("profiles of the other endpoints", func() string {
 			m := p.metrics()
-			if m.sum("profpull_write_sent_profiles_total", "endpoint", "main") < 3 ||
-				m.sum("profpull_write_sent_profiles_total", "endpoint", "spooled") < 3 {
-				return "too few"
-			}
-			return ""
+			return unless(m.sum("profpull_write_sent_profiles_total", "endpoint", "main") >= 3 &&
+				m.sum("profpull_write_sent_profiles_total", "endpoint", "spooled") >= 3,
+				"too few")
 		})
 		p.wait("the hang to be noticed", func() string {
 			m := p.metrics()
-			if m.sum("profpull_write_hung_seconds", "endpoint", "local") < 1 || m.sum("profpull_write_hung_seconds", "endpoint", "files") < 1 || m.sum("profpull_store_up") != 0 ||
-				m.sum("profpull_write_spool_up", "endpoint", "spooled") != 0 {
-				return "not yet"
-			}
-			return ""
+			return unless(m.sum("profpull_write_hung_seconds", "endpoint", "local") >= 1 && m.sum("profpull_write_hung_seconds", "endpoint", "files") >= 1 && m.sum("profpull_store_up") == 0 &&
+				m.sum("profpull_write_spool_up", "endpoint", "spooled") == 0,
+				"not yet")
 		})
-		if status, text := p.get("/-/healthy"); status != 200 || !strings.Contains(text, `its disk`) {
-			t.Errorf("/-/healthy: %d %s", status, text)
-		}
-		if status, _ := p.get("/pyroscope/render?format=json&from=now-1h&query=goroutine:goroutine:count:goroutine:count{}"); status == 200 {
-			t.Errorf("a query of a store that is not open: %d", status)
-		}
+		p.answers("/-/healthy", 200, `its disk`)
+		status, _ := p.get("/pyroscope/render?format=json&from=now-1h&query=goroutine:goroutine:count:goroutine:count{}")
+		expect(t, status != 200, "a query of a store that is not open: %d", status)
 		p.says(`msg="the disk of the store does not answer: profiles wait" endpoint=local`)
 		endStore()
 		endSpool()
@@ -254,12 +195,10 @@ write:
 		} else {
 			p.wait("the store to take profiles", func() string {
 				m := p.metrics()
-				if m.sum("profpull_write_sent_profiles_total", "endpoint", "local") < 3 ||
-					m.sum("profpull_write_sent_profiles_total", "endpoint", "files") < 3 || m.sum("profpull_store_up") != 1 ||
-					m.sum("profpull_write_spool_up", "endpoint", "spooled") != 1 {
-					return "not yet"
-				}
-				return ""
+				return unless(m.sum("profpull_write_sent_profiles_total", "endpoint", "local") >= 3 &&
+					m.sum("profpull_write_sent_profiles_total", "endpoint", "files") >= 3 && m.sum("profpull_store_up") == 1 &&
+					m.sum("profpull_write_spool_up", "endpoint", "spooled") == 1,
+					"not yet")
 			})
 		}
 		p.stop()

@@ -27,9 +27,8 @@ func TestOtlpReal(t *testing.T) {
 	dir := realFiles(t)
 	r := call(t, "", "import", "--url", s.URL(), "--protocol", "otlp", "--name", "shop/cart", "--label", "pod=cart-7f",
 		"--label", "team=blue", "--tenant", "a", dir)
-	if r.code != exitDone || r.stderr != "" || !strings.Contains(r.stdout, "sent 6 profiles") || len(s.Refused()) != 0 {
-		t.Fatalf("exit code %d\n%s%s%v", r.code, r.stdout, r.stderr, s.Refused())
-	}
+	require(t, r.code == exitDone && r.stderr == "" && strings.Contains(r.stdout, "sent 6 profiles") && len(s.Refused()) == 0,
+		"exit code %d\n%s%s%v", r.code, r.stdout, r.stderr, s.Refused())
 	want := map[string]map[string]int64{}
 	for kind, data := range realProfiles(t) {
 		p, err := fakepprof.ParseGzip(data)
@@ -37,18 +36,14 @@ func TestOtlpReal(t *testing.T) {
 		want[kind] = p.Sums()
 	}
 	for _, p := range s.Profiles() {
-		if fmt.Sprint(p.Sums) != fmt.Sprint(want[p.Name]) {
-			t.Errorf("%s: sums %v, expected %v", p.Name, p.Sums, want[p.Name])
-		}
+		expect(t, fmt.Sprint(p.Sums) == fmt.Sprint(want[p.Name]),
+			"%s: sums %v, expected %v", p.Name, p.Sums, want[p.Name])
 		delete(want, p.Name)
-		if p.Attributes["service.name"] != "shop/cart" || p.Attributes["k8s.pod.name"] != "cart-7f" || p.Attributes["team"] != "blue" ||
-			p.Tenant != "a" {
-			t.Errorf("%s: attributes %v of %q", p.Name, p.Attributes, p.Tenant)
-		}
+		expect(t, p.Attributes["service.name"] == "shop/cart" && p.Attributes["k8s.pod.name"] == "cart-7f" && p.Attributes["team"] == "blue" &&
+			p.Tenant == "a",
+			"%s: attributes %v of %q", p.Name, p.Attributes, p.Tenant)
 	}
-	if len(want) != 0 {
-		t.Errorf("did not come: %v", want)
-	}
+	expect(t, len(want) == 0, "did not come: %v", want)
 	expectLines(t, verifyLines(t, exitDone, "write: [{name: collector, protocol: otlp, url: \""+s.URL()+"\"}]\n"),
 		map[string][]string{"collector": {"accepted"}})
 }
@@ -65,12 +60,7 @@ func TestOtlpOutage(t *testing.T) {
     otlp: {compression: none, original_payload: true, resource_attributes: {instance: "", job: team.job}}
     `, 1)
 	p := run(t, config, "--drain-timeout", "300ms")
-	p.wait("a queue", func() string {
-		if l := p.metrics().ledger("main"); l.queued < 30 {
-			return fmt.Sprintf("%+v", l)
-		}
-		return ""
-	})
+	p.waitQueued("main", 30)
 	p.stop()
 	before := endpointSummary(t, p, "main")
 	s.Faults.Set(nil)
@@ -79,20 +69,15 @@ func TestOtlpOutage(t *testing.T) {
 	p.stop()
 	after := endpointSummary(t, p, "main")
 	got := s.Profiles()
-	if before["dropped"] != 0 || after["dropped"] != 0 || after["replayed"] != before["queued"] || len(got) != after["sent"] {
-		t.Errorf("before %v, after %v, arrived %d", before, after, len(got))
-	}
-	if len(s.Refused()) != 0 {
-		t.Errorf("refused %v", s.Refused())
-	}
+	expect(t, before["dropped"] == 0 && after["dropped"] == 0 && after["replayed"] == before["queued"] && len(got) == after["sent"],
+		"before %v, after %v, arrived %d", before, after, len(got))
+	expect(t, len(s.Refused()) == 0, "refused %v", s.Refused())
 	for _, p := range got {
 		original, err := fakepprof.ParseGzip(p.Original)
-		if err != nil || fmt.Sprint(original.Sums()) != fmt.Sprint(p.Sums) {
-			t.Fatalf("%s: sums %v, of the original %v (%v)", p.Name, p.Sums, original, err)
-		}
-		if p.Attributes["service.instance.id"] != "" || p.Attributes["instance"] != "" || p.Attributes["team.job"] == "" {
-			t.Fatalf("%s: attributes %v", p.Name, p.Attributes)
-		}
+		require(t, err == nil && fmt.Sprint(original.Sums()) == fmt.Sprint(p.Sums),
+			"%s: sums %v, of the original %v (%v)", p.Name, p.Sums, original, err)
+		require(t, p.Attributes["service.instance.id"] == "" && p.Attributes["instance"] == "" && p.Attributes["team.job"] != "",
+			"%s: attributes %v", p.Name, p.Attributes)
 	}
 }
 
@@ -102,10 +87,7 @@ func TestOtlpRefusals(t *testing.T) {
 	t.Parallel()
 	s := startOtlp(t)
 	s.Refuse = func(p otlp.Profile) string {
-		if p.Attributes["service.name"] == "bad" {
-			return "no such service"
-		}
-		return ""
+		return unless(p.Attributes["service.name"] != "bad", "no such service")
 	}
 	s.LeaveOut = func(p otlp.Profile) bool { return p.Attributes["service.name"] == "poor" }
 	cpu := realProfiles(t)["process_cpu"]
@@ -113,14 +95,12 @@ func TestOtlpRefusals(t *testing.T) {
 		file := writeFile(t, t.TempDir(), "p.pb.gz", cpu)
 		expectCall(t, exitPeer, "1 not accepted", c.says, "import", "--url", s.URL(), "--protocol", "otlp", "--name", c.name, file)
 	}
-	if n := len(s.Profiles()); n != 0 || s.Requests() != 1 {
-		t.Errorf("%d profiles came in %d requests", n, s.Requests())
-	}
+	n := len(s.Profiles())
+	expect(t, n == 0 && s.Requests() == 1, "%d profiles came in %d requests", n, s.Requests())
 	dir := t.TempDir()
 	writeFile(t, dir, "a.pb.gz", cpu)
 	writeFile(t, dir, "b.jfr", bytes.Repeat([]byte{0}, 16))
 	r := call(t, "", "import", "--url", s.URL(), "--protocol", "otlp", "--name", "good", dir)
-	if len(s.Profiles()) != 1 || !strings.Contains(r.stdout, "sent 1 profile") {
-		t.Errorf("%d\n%s%s", r.code, r.stdout, r.stderr)
-	}
+	expect(t, len(s.Profiles()) == 1 && strings.Contains(r.stdout, "sent 1 profile"),
+		"%d\n%s%s", r.code, r.stdout, r.stderr)
 }

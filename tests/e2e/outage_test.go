@@ -105,10 +105,7 @@ func TestOutageKeepsSums(t *testing.T) {
 	up := newPyroscope(t, pyroscope.Options{})
 	down := newPyroscope(t, pyroscope.Options{})
 	body := growing(150)
-	var targets []*target.Target
-	for i := 0; i < 3; i++ {
-		targets = append(targets, newTarget(t, target.Options{Functions: 150, Body: body}))
-	}
+	targets := newTargets(t, 3, target.Options{Functions: 150, Body: body})
 	p := run(t, outageConfig(targets, fmt.Sprintf(`
   - {name: up, url: %q, queue: {max_bytes: 1MiB}}
   - {name: down, url: %q, queue: {max_bytes: 1MiB}, retry: {min_backoff: 100ms, max_backoff: 500ms}}
@@ -119,36 +116,26 @@ func TestOutageKeepsSums(t *testing.T) {
 	p.wait("a long outage", func() string {
 		m := p.metrics()
 		l := m.ledger("down")
-		if l.balance() != "" || l.queuedBytes > l.limit {
-			t.Fatalf("%s %+v", l.balance(), l)
-		}
+		require(t, l.balance() == "" && l.queuedBytes <= l.limit, "%s %+v", l.balance(), l)
 		thinned := m.sum("profpull_write_dropped_profiles_total", "endpoint", "down", "reason", "thinned")
-		if l.merged < 150 || thinned == 0 {
-			return fmt.Sprintf("%.0f merged, %.0f thinned", l.merged, thinned)
-		}
-		return ""
+		return unless(l.merged >= 150 && thinned != 0, "%.0f merged, %.0f thinned", l.merged, thinned)
 	})
 	must(t, down.Up())
 	waitProfiles(t, down, down.Count()+30, nil)
 	want := grown(t, body, targets)
 	for name, server := range map[string]*pyroscope.Server{"up": up, "down": down} {
-		server := server
 		p.wait("the sums of "+name, func() string { return compareSums(want, arrived(server)) })
 	}
 	p.stop()
 	m := endpointSummary(t, p, "up")
-	if m["dropped"] != 0 || m["merged"] != 0 {
-		t.Errorf("the endpoint that was up: %v", m)
-	}
+	expect(t, m["dropped"] == 0 && m["merged"] == 0, "the endpoint that was up: %v", m)
 	l := endpointSummary(t, p, "down")
-	if l["accepted"] != l["sent"]+l["dropped"]+l["merged"] || l["accepted"] != m["accepted"] {
-		t.Errorf("the endpoint that was down: %v, the other one %v", l, m)
-	}
+	expect(t, l["accepted"] == l["sent"]+l["dropped"]+l["merged"] && l["accepted"] == m["accepted"],
+		"the endpoint that was down: %v, the other one %v", l, m)
 	noneRefused(t, down)
 	for _, r := range down.Profiles() {
-		if counterPathOf(r.Name()) != "" && time.Duration(r.Profile.DurationNanos) > 10*time.Minute {
-			t.Errorf("%s lasts %d ns", r.Name(), r.Profile.DurationNanos)
-		}
+		expect(t, counterPathOf(r.Name()) == "" || time.Duration(r.Profile.DurationNanos) <= 10*time.Minute,
+			"%s lasts %d ns", r.Name(), r.Profile.DurationNanos)
 	}
 }
 
@@ -167,10 +154,7 @@ func TestOutageWithoutRoomKeepsSums(t *testing.T) {
 	t.Parallel()
 	server := newPyroscope(t, pyroscope.Options{})
 	body := growing(150)
-	var targets []*target.Target
-	for i := 0; i < 3; i++ {
-		targets = append(targets, newTarget(t, target.Options{Functions: 150, Body: body}))
-	}
+	targets := newTargets(t, 3, target.Options{Functions: 150, Body: body})
 	p := run(t, outageConfig(targets, fmt.Sprintf(`
   - {name: main, url: %q, queue: {max_bytes: 32KiB}, retry: {min_backoff: 100ms, max_backoff: 500ms}}
 `, server.URL())))
@@ -178,18 +162,15 @@ func TestOutageWithoutRoomKeepsSums(t *testing.T) {
 	server.DownBetweenRequests()
 	p.wait("refusals", func() string {
 		m := p.metrics()
-		if n := m.sum("profpull_write_refused_profiles_total"); n < 100 {
-			return fmt.Sprintf("%.0f refused", n)
-		}
-		return ""
+		n := m.sum("profpull_write_refused_profiles_total")
+		return unless(n >= 100, "%.0f refused", n)
 	})
 	must(t, server.Up())
 	waitProfiles(t, server, server.Count()+20, nil)
 	want := grown(t, body, targets)
 	p.wait("the sums", func() string { return compareSums(want, arrived(server)) })
-	if l := p.metrics().ledger("main"); l.balance() != "" {
-		t.Error(l.balance())
-	}
+	l := p.metrics().ledger("main")
+	expect(t, l.balance() == "", "%s", l.balance())
 }
 
 // With a spool that is too small for the outage, and a process that is killed again and again: what
@@ -202,10 +183,7 @@ func TestSpoolOutageWithKills(t *testing.T) {
 	server := newPyroscope(t, pyroscope.Options{})
 	server.Down()
 	body := growing(150)
-	var targets []*target.Target
-	for i := 0; i < 3; i++ {
-		targets = append(targets, newTarget(t, target.Options{Functions: 150, Body: body}))
-	}
+	targets := newTargets(t, 3, target.Options{Functions: 150, Body: body})
 	config := outageConfig(targets, fmt.Sprintf(`
   - name: main
     url: %q
@@ -217,13 +195,8 @@ func TestSpoolOutageWithKills(t *testing.T) {
 		p = run(t, config)
 		p.wait("merges", func() string {
 			l := p.metrics().ledger("main")
-			if l.balance() != "" {
-				t.Fatal(l.balance())
-			}
-			if l.merged < 100 {
-				return fmt.Sprintf("%.0f merged", l.merged)
-			}
-			return ""
+			require(t, l.balance() == "", "%s", l.balance())
+			return unless(l.merged >= 100, "%.0f merged", l.merged)
 		})
 		if life < lives {
 			p.kill()
@@ -238,9 +211,7 @@ func TestSpoolOutageWithKills(t *testing.T) {
 	for key, n := range want {
 		share := float64(got[key]) / float64(n)
 		t.Logf("%s: %.1f %%", key, 100*share)
-		if got[key] > n || share < 0.5 {
-			t.Errorf("%s: %d of %d", key, got[key], n)
-		}
+		expect(t, got[key] <= n && share >= 0.5, "%s: %d of %d", key, got[key], n)
 	}
 	checkWindows(t, server.Profiles())
 }

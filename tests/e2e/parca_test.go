@@ -54,36 +54,28 @@ write:
     tls_config: {ca_file: "`+ca+`"}
 `)
 		r := call(t, "", "import", "--config", config, "--name", "shop/cart", "--label", "team=d", dir)
-		if r.code != exitDone || !strings.Contains(r.stdout, "sent 6 profiles") || len(s.Refused()) != 0 {
-			t.Fatalf("exit code %d\n%s%s%v", r.code, r.stdout, r.stderr, s.Refused())
-		}
+		require(t, r.code == exitDone && strings.Contains(r.stdout, "sent 6 profiles") && len(s.Refused()) == 0,
+			"exit code %d\n%s%s%v", r.code, r.stdout, r.stderr, s.Refused())
 		want, seen := map[string]string{}, map[string]bool{}
 		for kind, data := range realProfiles(t) {
 			want[kind] = string(data)
 		}
 		for _, p := range s.Profiles() {
-			if name := p.Labels["__name__"]; string(p.Raw) != want[name] {
-				t.Errorf("%s is not what was sent", name)
-			}
+			name := p.Labels["__name__"]
+			expect(t, string(p.Raw) == want[name], "%s is not what was sent", name)
 			seen[p.Labels["__name__"]] = true
-			if p.Labels["service_name"] != "shop/cart" || p.Labels["team"] != "d" || p.Labels["__delta__"] != "" {
-				t.Errorf("labels %v", p.Labels)
-			}
+			hasLabels(t, p.Labels, "service_name", "shop/cart", "team", "d", "__delta__", "")
 		}
-		if len(seen) != len(want) {
-			t.Errorf("%d kinds came, expected %d", len(seen), len(want))
-		}
+		expect(t, len(seen) == len(want), "%d kinds came, expected %d", len(seen), len(want))
 		for _, odd := range [][]byte{oddProfile(), fakepprof.Gzip(oddProfile())} {
 			before := s.Count()
 			file := writeFile(t, t.TempDir(), "odd.pb", odd)
 			expectCall(t, exitDone, "sent 1 profile", "*", "import", "--config", config, "--name", "odd", "--type", "mine", file)
-			if got := s.Profiles()[before:]; len(got) == 0 || got[0].Sums()["samples"] != 42 || fmt.Sprint(got[0].Functions) != "[main]" {
-				t.Errorf("arrived %+v", got)
-			}
+			got := s.Profiles()[before:]
+			expect(t, len(got) != 0 && got[0].Sums()["samples"] == 42 && fmt.Sprint(got[0].Functions) == "[main]",
+				"arrived %+v", got)
 		}
-		if s.Crashes() != 0 {
-			t.Errorf("%d crashes", s.Crashes())
-		}
+		expect(t, s.Crashes() == 0, "%d crashes", s.Crashes())
 	}
 }
 
@@ -150,17 +142,12 @@ func TestParcaLeavesAConnectionThatHangs(t *testing.T) {
 	p := run(t, toSinks(newTarget(t, target.Options{}), "500ms", fmt.Sprintf(
 		"  - {name: main, protocol: parca, url: %q, remote_timeout: 1s, retry: {min_backoff: 50ms, max_backoff: 100ms},\n"+
 			"     tls_config: {insecure_skip_verify: true}}\n", s.URL())))
-	p.wait("profiles", func() string {
-		if n := s.Count(); n < 3 {
-			return fmt.Sprint(n)
-		}
-		return ""
-	})
+	reaches(t, "profiles", 3, func() int { return s.Count() })
 	s.Faults.Set(nil)
 	p.stop()
-	if sum := finalLedger(t, p, "main"); sum["dropped"] != 0 || sum["sent"] > s.Count() || waited == 0 {
-		t.Errorf("%v, %d have arrived, %d had to wait", sum, s.Count(), waited)
-	}
+	sum := finalLedger(t, p, "main")
+	expect(t, sum["dropped"] == 0 && sum["sent"] <= s.Count() && waited != 0,
+		"%v, %d have arrived, %d had to wait", sum, s.Count(), waited)
 }
 
 // TestParcaRefusals checks the meaning of each status of gRPC, wherever it stands in the answer, and the
@@ -188,9 +175,7 @@ func TestParcaRefusals(t *testing.T) {
 	large := writeFile(t, t.TempDir(), "l.pb", fakepprof.Make("cpu", fakepprof.Options{Functions: 20000}))
 	expectCall(t, exitPeer, "1 not accepted", "gRPC resource_exhausted: grpc: received message larger than max", "import",
 		"--url", s.URL(), "--protocol", "parca", "--name", "large", large)
-	if s.Count() != 0 {
-		t.Errorf("%d profiles were taken", s.Count())
-	}
+	expect(t, s.Count() == 0, "%d profiles were taken", s.Count())
 	expectLines(t, verifyLines(t, exitDone, "write: [{name: store, protocol: parca, url: \""+s.URL()+"\"}]\n"),
 		map[string][]string{"store": {"accepted"}})
 	s.Token = "hunter2"
@@ -198,9 +183,7 @@ func TestParcaRefusals(t *testing.T) {
 		map[string][]string{"store": {"gRPC unauthenticated: no token", "set basic_auth, authorization"}})
 	other := startOtlp(t)
 	r := call(t, "", "verify", "--config", writeConfig(t, "write: [{name: store, protocol: parca, url: \""+other.URL()+"\"}]\n"))
-	if r.code != exitPeer {
-		t.Errorf("a server without HTTP/2: exit code %d\n%s%s", r.code, r.stdout, r.stderr)
-	}
+	expect(t, r.code == exitPeer, "a server without HTTP/2: exit code %d\n%s%s", r.code, r.stdout, r.stderr)
 }
 
 // An answer that breaks off before its status says nothing, even if a 200 has come: the profile is sent
@@ -240,8 +223,7 @@ write:
 	})
 	p.stop()
 	for name, s := range servers {
-		if sum := finalLedger(t, p, name); sum["sent"] > s.Count() || sum["dropped"] != 0 {
-			t.Errorf("%s: %v, and %d have arrived", name, sum, s.Count())
-		}
+		sum := finalLedger(t, p, name)
+		expect(t, sum["sent"] <= s.Count() && sum["dropped"] == 0, "%s: %v, and %d have arrived", name, sum, s.Count())
 	}
 }

@@ -100,29 +100,23 @@ func TestFaultsOfEveryProtocol(t *testing.T) {
 	}
 	sort.Strings(tested)
 	sort.Strings(known)
-	if !reflect.DeepEqual(tested, known) {
-		t.Errorf("the program knows %v, the tests %v", known, tested)
-	}
+	expect(t, reflect.DeepEqual(tested, known), "the program knows %v, the tests %v", known, tested)
 }
 
 // The tests that docs/testing.md names exist.
 func TestTestsOfTheDocumentExist(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile("../../docs/testing.md")
-	must(t, err)
+	text := readFile(t, "../../docs/testing.md")
 	var source strings.Builder
 	for _, pattern := range []string{"*_test.go", "fakes/*/*_test.go"} {
 		files, _ := filepath.Glob(pattern)
 		for _, file := range files {
-			b, err := os.ReadFile(file)
-			must(t, err)
+			b := readFile(t, file)
 			source.Write(b)
 		}
 	}
 	for _, name := range regexp.MustCompile(`\bTest[A-Z]\w+`).FindAllString(string(text), -1) {
-		if !strings.Contains(source.String(), "func "+name+"(") {
-			t.Errorf("%s is not there", name)
-		}
+		expect(t, strings.Contains(source.String(), "func "+name+"("), "%s is not there", name)
 	}
 	for _, name := range regexp.MustCompile(`\btest_\w+[*]?`).FindAllString(string(text), -1) {
 		if files, _ := filepath.Glob("../unit/*/" + name + ".c"); len(files) == 0 {
@@ -149,7 +143,6 @@ scrape_configs:
 // destination; what a good one beside them sends arrives at each, once.
 func TestBadTargetsReachNoDestination(t *testing.T) {
 	t.Parallel()
-	bin(t)
 	good := newTarget(t, target.Options{})
 	var targets []*target.Target
 	for _, fault := range []target.Fault{target.Hang, target.Drip, target.CutBody, target.CPUInUse, target.HTML, target.BadGzip} {
@@ -177,10 +170,8 @@ func TestBadTargetsReachNoDestination(t *testing.T) {
 				return "no failure with reason " + reason
 			}
 		}
-		if l := m.ledger("push"); l.sent < 3 {
-			return fmt.Sprintf("%+v", l)
-		}
-		return ""
+		l := m.ledger("push")
+		return unless(l.sent >= 3, "%+v", l)
 	})
 	good.SetFault("", target.NotFound)
 	p.wait("the last profile", func() string {
@@ -199,9 +190,7 @@ func TestBadTargetsReachNoDestination(t *testing.T) {
 	p.stop()
 	for _, name := range names {
 		s := finalLedger(t, p, name)
-		if s["dropped"] != 0 || s["sent"] != len(good.Sent()) {
-			t.Errorf("%s: %v of %d", name, s, len(good.Sent()))
-		}
+		expect(t, s["dropped"] == 0 && s["sent"] == len(good.Sent()), "%s: %v of %d", name, s, len(good.Sent()))
 		if d := servers[name]; d != nil && d.count() != len(good.Sent()) {
 			t.Errorf("%s: %d have arrived of %d", name, d.count(), len(good.Sent()))
 		}
@@ -213,7 +202,6 @@ func TestBadTargetsReachNoDestination(t *testing.T) {
 // waits for the deadline in vain.
 func TestRetryAfter(t *testing.T) {
 	t.Parallel()
-	bin(t)
 	tg := newTarget(t, target.Options{})
 	type waiting struct {
 		name, header string
@@ -235,7 +223,6 @@ func TestRetryAfter(t *testing.T) {
 			if s.protocol != "push" && c.name != "seconds" && c.name != "text" {
 				continue
 			}
-			c := c
 			c.name += "_" + s.protocol
 			c.destination = s.start(t)
 			c.faults.Set(&loop.Fault{Status: 429, Header: http.Header{"Retry-After": {c.header}}, Times: 1})
@@ -252,37 +239,26 @@ func TestRetryAfter(t *testing.T) {
 				said[m[1]], _ = strconv.ParseFloat(m[2], 64)
 			}
 		}
-		if len(said) < len(cases) {
-			return fmt.Sprint(said)
-		}
-		return ""
+		return unless(len(said) >= len(cases), "%v", said)
 	})
 	for _, c := range cases {
-		if got := said[c.name]; got < c.least || got > c.most {
-			t.Errorf("%s: Retry-After: %s: waits %v s, expected %v to %v", c.name, c.header, got, c.least, c.most)
-		}
+		got := said[c.name]
+		expect(t, got >= c.least && got <= c.most,
+			"%s: Retry-After: %s: waits %v s, expected %v to %v", c.name, c.header, got, c.least, c.most)
 		if c.least > 0 {
-			if n := c.faults.Calls(); n != 1 {
-				t.Errorf("%s: Retry-After: %s: %d requests, expected 1 and a rest", c.name, c.header, n)
-			}
+			n := c.faults.Calls()
+			expect(t, n == 1, "%s: Retry-After: %s: %d requests, expected 1 and a rest", c.name, c.header, n)
 			continue
 		}
-		p.wait("profiles of "+c.name, func() string {
-			if n := c.count(); n < 2 {
-				return fmt.Sprint(n)
-			}
-			return ""
-		})
+		reaches(t, "profiles of "+c.name, 2, func() int { return c.count() })
 	}
 	p.stop()
 	for _, c := range cases {
 		s := finalLedger(t, p, c.name)
-		if s["sent"] > c.count() || (c.least > 0) != (s["dropped"] != 0) {
-			t.Errorf("%s: %v, and %d have arrived", c.name, s, c.count())
-		}
-		if n := c.faults.Calls(); c.least > 0 && n != 1 {
-			t.Errorf("%s: %d requests, expected 1", c.name, n)
-		}
+		expect(t, s["sent"] <= c.count() && (c.least > 0) == (s["dropped"] != 0),
+			"%s: %v, and %d have arrived", c.name, s, c.count())
+		n := c.faults.Calls()
+		expect(t, c.least == 0 || n == 1, "%s: %d requests, expected 1", c.name, n)
 	}
 }
 
@@ -290,7 +266,6 @@ func TestRetryAfter(t *testing.T) {
 // times, and those after it are not held up; 400 and 413 are for good.
 func TestDoubtfulAnswers(t *testing.T) {
 	t.Parallel()
-	bin(t)
 	tg := newTarget(t, target.Options{})
 	type doubt struct {
 		name   string
@@ -326,13 +301,9 @@ func TestDoubtfulAnswers(t *testing.T) {
 		p.wait("the end of three profiles of "+c.name, func() string {
 			m := p.metrics()
 			n, all := m.sum("profpull_write_dropped_profiles_total", "endpoint", c.name, "reason", c.reason), m.ledger(c.name)
-			if text := all.balance(); text != "" || (c.reason != "" && n != all.dropped) {
-				t.Fatalf("%s: %s %.0f %+v", c.name, text, n, all)
-			}
-			if (c.reason == "" && all.sent < 3) || (c.reason != "" && n < 3) {
-				return fmt.Sprintf("%+v", all)
-			}
-			return ""
+			text := all.balance()
+			require(t, text == "" && (c.reason == "" || n == all.dropped), "%s: %s %.0f %+v", c.name, text, n, all)
+			return unless((c.reason != "" || all.sent >= 3) && (c.reason == "" || n >= 3), "%+v", all)
 		})
 	}
 	// Before the end: a drain gives no profile up, however often its server refuses it.
@@ -340,22 +311,19 @@ func TestDoubtfulAnswers(t *testing.T) {
 		requests := float64(c.faults.Calls())
 		accepted := p.metrics().ledger(c.name).accepted
 		t.Logf("%s: %.0f requests for %.0f profiles", c.name, requests, accepted)
-		if requests/accepted > c.most {
-			t.Errorf("%s: %.0f requests for %.0f profiles, expected at most %v each", c.name, requests, accepted, c.most)
-		}
-		if c.fault.Status == 422 && !c.together && requests < 4 {
-			t.Errorf("%s: %.0f requests: no profile was sent again", c.name, requests)
-		}
+		expect(t, requests/accepted <= c.most,
+			"%s: %.0f requests for %.0f profiles, expected at most %v each", c.name, requests, accepted, c.most)
+		expect(t, c.fault.Status != 422 || c.together || requests >= 4,
+			"%s: %.0f requests: no profile was sent again", c.name, requests)
 	}
 	p.stop()
 	for _, c := range cases {
 		s := finalLedger(t, p, c.name)
-		if (s["dropped"] == 0) != (c.reason == "") || s["sent"] > c.count() {
-			t.Errorf("%s: %v, and %d have arrived", c.name, s, c.count())
-		}
-		if calls := c.faults.Calls(); c.reason == "" && !c.together && calls != c.count()+1 {
-			t.Errorf("%s: %d requests for %d profiles, one of them twice", c.name, calls, c.count())
-		}
+		expect(t, (s["dropped"] == 0) == (c.reason == "") && s["sent"] <= c.count(),
+			"%s: %v, and %d have arrived", c.name, s, c.count())
+		calls := c.faults.Calls()
+		expect(t, c.reason != "" || c.together || calls == c.count()+1,
+			"%s: %d requests for %d profiles, one of them twice", c.name, calls, c.count())
 	}
 }
 
@@ -364,7 +332,6 @@ func TestDoubtfulAnswers(t *testing.T) {
 // counted, and the rest arrives.
 func TestOutageOfEachProtocol(t *testing.T) {
 	t.Parallel()
-	bin(t)
 	tg := newTarget(t, target.Options{Functions: 1000})
 	good, hanging := map[string]*destination{}, map[string]*destination{}
 	config := ""
@@ -383,9 +350,8 @@ func TestOutageOfEachProtocol(t *testing.T) {
 			m := p.metrics()
 			for protocol := range good {
 				l := m.ledger(protocol)
-				if text := l.balance(); text != "" || l.queuedBytes > l.limit {
-					t.Fatalf("%s: %s %+v", protocol, text, l)
-				}
+				text := l.balance()
+				require(t, text == "" && l.queuedBytes <= l.limit, "%s: %s %+v", protocol, text, l)
 				if !check(protocol, m, l) {
 					return fmt.Sprintf("%s: %+v", protocol, l)
 				}
@@ -394,9 +360,8 @@ func TestOutageOfEachProtocol(t *testing.T) {
 		})
 	}
 	each("profiles beside a destination that hangs", func(name string, m metrics, l ledger) bool {
-		if n := m.ledger("hanging_" + name).sent; n != 0 {
-			t.Fatalf("%.0f profiles went to hanging_%s", n, name)
-		}
+		n := m.ledger("hanging_" + name).sent
+		require(t, n == 0, "%.0f profiles went to hanging_%s", n, name)
 		return l.sent >= 3 && hanging[name].faults.Calls() > 0
 	})
 	for _, s := range good {
@@ -449,7 +414,6 @@ func killWithSpools(t *testing.T, config string, before map[string]float64) map[
 // them.
 func TestSpoolOfEachProtocol(t *testing.T) {
 	t.Parallel()
-	bin(t)
 	tg := newTarget(t, target.Options{})
 	servers := map[string]*destination{}
 	config := ""
@@ -470,9 +434,8 @@ func TestSpoolOfEachProtocol(t *testing.T) {
 		saved = killWithSpools(t, config, saved)
 	}
 	for name, s := range servers {
-		if n := s.count(); n != 0 {
-			t.Fatalf("%d profiles arrived at %s", n, name)
-		}
+		n := s.count()
+		require(t, n == 0, "%d profiles arrived at %s", n, name)
 		s.faults.Set(nil)
 	}
 	p := run(t, config)
@@ -488,8 +451,7 @@ func TestSpoolOfEachProtocol(t *testing.T) {
 	p.stop()
 	for name, s := range servers {
 		sum := endpointSummary(t, p, name)
-		if sum["dropped"] != 0 || sum["sent"] != sum["accepted"]+sum["replayed"] || sum["sent"] > s.count() {
-			t.Errorf("%s: %v, and %d have arrived", name, sum, s.count())
-		}
+		expect(t, sum["dropped"] == 0 && sum["sent"] == sum["accepted"]+sum["replayed"] && sum["sent"] <= s.count(),
+			"%s: %v, and %d have arrived", name, sum, s.count())
 	}
 }

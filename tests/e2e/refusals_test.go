@@ -41,7 +41,6 @@ func waitServices(t *testing.T, s *pyroscope.Server, services, each int, good fu
 // A tenant that is over its limit rests for as long as the server says, and everybody else goes on.
 func TestOneTenantIsLimited(t *testing.T) {
 	t.Parallel()
-	bin(t)
 	const n = 40
 	targets, list := manyServices(t, n)
 	server := newPyroscope(t, pyroscope.Options{Multitenant: true})
@@ -59,34 +58,26 @@ write:
 `)
 	waitServices(t, server, n, 8, func(i int) bool { return i != 0 })
 	m := p.metrics()
-	if up, resting := m.sum("profpull_write_up"), m.sum("profpull_write_resting_tenants"); up != 1 || resting != 1 {
-		t.Errorf("up %v, %v tenants rest", up, resting)
-	}
-	if all := m.sum("profpull_write_tenants"); all != n {
-		t.Errorf("%v tenants", all)
-	}
-	if text := m.ledger("main").balance(); text != "" {
-		t.Error(text)
-	}
+	up, resting := m.sum("profpull_write_up"), m.sum("profpull_write_resting_tenants")
+	expect(t, up == 1 && resting == 1, "up %v, %v tenants rest", up, resting)
+	equal(t, "tenants", m.sum("profpull_write_tenants"), n)
+	text := m.ledger("main").balance()
+	expect(t, text == "", "%s", text)
 	p.stop()
 	s := finalLedger(t, p, "main")
-	if refused := server.Stats().ByStatus[429]; refused != 1 {
-		t.Errorf("%d requests of the tenant that was asked to wait", refused)
-	}
-	if lost := len(targets[0].Sent()); s["dropped"] > lost || s["sent"] != server.Count() {
-		t.Errorf("%v, %d have arrived; the limited tenant had %d", s, server.Count(), lost)
-	}
+	equal(t, "requests of the tenant that was asked to wait", server.Stats().ByStatus[429], 1)
+	lost := len(targets[0].Sent())
+	expect(t, s["dropped"] <= lost && s["sent"] == server.Count(),
+		"%v, %d have arrived; the limited tenant had %d", s, server.Count(), lost)
 	log := p.stderr.String()
-	if strings.Count(log, "endpoint fails") != 1 || !strings.Contains(log, "tenant=s0") {
-		t.Error("the log does not say once that the tenant is refused")
-	}
+	expect(t, strings.Count(log, "endpoint fails") == 1 && strings.Contains(log, "tenant=s0"),
+		"the log does not say once that the tenant is refused")
 	checkArrived(t, server.Profiles(), nameOfPath, targets...)
 }
 
 // Profiles that a server stumbles over hold up nobody else.
 func TestRefusedProfilesHoldUpNobody(t *testing.T) {
 	t.Parallel()
-	bin(t)
 	const n = 40
 	targets, list := manyServices(t, n)
 	bad := func(i int) bool { return i%5 == 0 }
@@ -116,24 +107,18 @@ scrape_configs:
 	m := p.metrics()
 	for status, s := range servers {
 		name := fmt.Sprintf("s%d", status)
-		if up := m.sum("profpull_write_up", "endpoint", name); up != 1 {
-			t.Errorf("%s: up %v", name, up)
-		}
-		if text := m.ledger(name).balance(); text != "" {
-			t.Error(text)
-		}
+		equal(t, name+": up", m.sum("profpull_write_up", "endpoint", name), 1)
+		text := m.ledger(name).balance()
+		expect(t, text == "", "%s", text)
 		checkArrived(t, s.Profiles(), map[string]string{"/debug/pprof/goroutine": "goroutines"}, targets...)
 	}
-	if m.sum("profpull_write_doubtful_profiles") == 0 {
-		t.Error("nothing waits alone")
-	}
+	expect(t, m.sum("profpull_write_doubtful_profiles") != 0, "nothing waits alone")
 	p.says("profile refused, retrying")
 }
 
 // A server that says in its words that it is out of order is one: nothing counts against profiles.
 func TestOutageInWords(t *testing.T) {
 	t.Parallel()
-	bin(t)
 	tg := newTarget(t, target.Options{})
 	faults := map[string]loop.Fault{
 		"form": {Status: 422, Body: `{"code":"unknown","message":"pushing IngestInput-pprof failed unknown: rpc error: code = Unavailable desc = closing"}`},
@@ -141,7 +126,6 @@ func TestOutageInWords(t *testing.T) {
 	}
 	config, servers := "", map[string]*pyroscope.Server{}
 	for name, fault := range faults {
-		fault := fault
 		fault.Times = 60
 		s := newPyroscope(t, pyroscope.Options{})
 		s.Faults.Set(&fault)
@@ -161,12 +145,9 @@ scrape_configs:
 	}
 	p.stop()
 	for name, s := range servers {
-		if l := finalLedger(t, p, name); l["dropped"] != 0 || l["sent"] != s.Count() {
-			t.Errorf("%s: %v, and %d have arrived", name, l, s.Count())
-		}
-		if refused := s.Stats().ByStatus[faults[name].Status]; refused != 60 {
-			t.Errorf("%s: %d refusals, expected all 60", name, refused)
-		}
+		l := finalLedger(t, p, name)
+		expect(t, l["dropped"] == 0 && l["sent"] == s.Count(), "%s: %v, and %d have arrived", name, l, s.Count())
+		equal(t, name+": refusals", s.Stats().ByStatus[faults[name].Status], 60)
 	}
 }
 
@@ -192,35 +173,22 @@ func TestTerminationIsPolite(t *testing.T) {
 				"retry: {min_backoff: 50ms, max_backoff: 200ms}", "protocol: push", 1) +
 				fmt.Sprintf("  - {name: memory, url: %q}\n", server.URL())
 			p := run(t, config, "--drain-timeout", "8s")
-			p.wait("a queue", func() string {
-				if l := p.metrics().ledger("memory"); l.queued < 40 {
-					return fmt.Sprintf("%+v", l)
-				}
-				return ""
-			})
+			p.waitQueued("memory", 40)
 			before := len(server.Asked())
 			server.Faults.Set(&c.fault)
 			p.stop()
 			asked := len(server.Asked()) - before
 			kept, lost := endpointSummary(t, p, "main"), endpointSummary(t, p, "memory")
 			t.Logf("%d requests in the drain; with a spool %v, without %v", asked, kept, lost)
-			if kept["dropped"] != 0 || kept["queued"] != kept["accepted"]-kept["sent"] {
-				t.Errorf("with a spool: %v", kept)
-			}
-			if asked > 2*(8+2*8) {
-				t.Errorf("%d requests in a drain of 8 s", asked)
-			}
-			if strings.Contains(p.stderr.String(), "profile given up") {
-				t.Error("profiles were given up")
-			}
+			expect(t, kept["dropped"] == 0 && kept["queued"] == kept["accepted"]-kept["sent"], "with a spool: %v", kept)
+			expect(t, asked <= 2*(8+2*8), "%d requests in a drain of 8 s", asked)
+			expect(t, !strings.Contains(p.stderr.String(), "profile given up"), "profiles were given up")
 			server.Faults.Set(nil)
 			p = run(t, config)
 			p.emptied()
 			p.stop()
 			again := endpointSummary(t, p, "main")
-			if again["replayed"] != kept["queued"] || again["dropped"] != 0 {
-				t.Errorf("before %v, after %v", kept, again)
-			}
+			expect(t, again["replayed"] == kept["queued"] && again["dropped"] == 0, "before %v, after %v", kept, again)
 		})
 	}
 }

@@ -63,21 +63,15 @@ func TestS3Real(t *testing.T) {
 `, files, s.URL(), s.Region, keys)
 	name := writeConfig(t, config)
 	for _, endpoint := range []string{"files", "bucket", "bucket"} {
-		r := call(t, "", "import", "--config", name, "--endpoint", endpoint, "--name", "shop/cart", in)
-		if r.code != exitDone || r.stderr != "" || !strings.Contains(r.stdout, "sent 7 profiles") {
-			t.Fatalf("%s: exit code %d\n%s%s%v", endpoint, r.code, r.stdout, r.stderr, s.Refused())
-		}
+		expectCall(t, exitDone, "sent 7 profiles", "", "import", "--config", name, "--endpoint", endpoint, "--name", "shop/cart", in)
 	}
 	objects := s.Objects()
-	if len(objects) != 7 {
-		t.Errorf("%d objects", len(objects))
-	}
+	expect(t, len(objects) == 7, "%d objects", len(objects))
 	for key, o := range objects {
 		path := mark.ReplaceAllString(strings.TrimPrefix(key, "env=test/a+b/"), "$1")
 		want, err := os.ReadFile(filepath.Join(files, path))
-		if err != nil || path == key || !bytes.Equal(o.Body, want) {
-			t.Errorf("%s: %d bytes, of the file %d (%v)", key, len(o.Body), len(want), err)
-		}
+		expect(t, err == nil && path != key && bytes.Equal(o.Body, want),
+			"%s: %d bytes, of the file %d (%v)", key, len(o.Body), len(want), err)
 		var note struct {
 			From, Until time.Time
 			Labels      map[string]string
@@ -85,9 +79,8 @@ func TestS3Real(t *testing.T) {
 		if err := json.Unmarshal([]byte(o.Metadata["profpull"]), &note); err != nil {
 			t.Fatalf("%s: %v in %q", key, err, o.Metadata)
 		}
-		if note.Labels["service_name"] != "shop/cart" || note.Labels["note"] != "zwei  Wörter 🎉" || note.Until.Before(note.From) || o.Puts != 2 {
-			t.Errorf("%s: %+v", key, note)
-		}
+		expect(t, note.Labels["service_name"] == "shop/cart" && note.Labels["note"] == "zwei  Wörter 🎉" && !note.Until.Before(note.From) && o.Puts == 2,
+			"%s: %+v", key, note)
 	}
 }
 
@@ -121,12 +114,9 @@ func TestS3Refusals(t *testing.T) {
 			s.Token = "hunter3"
 			c.change(s)
 			line := verifyLines(t, exitPeer, config)["bucket"]
-			if !strings.Contains(line, c.says) || !strings.Contains(line, c.remedy) || strings.Contains(line, "hunter3") {
-				t.Errorf("expected %q and %q in:\n%s", c.says, c.remedy, line)
-			}
-			if len(s.Objects()) != 0 {
-				t.Errorf("stored %v", s.Objects())
-			}
+			has(t, "line", line, c.says, c.remedy)
+			lacks(t, "line", line, "hunter3")
+			expect(t, len(s.Objects()) == 0, "stored %v", s.Objects())
 		})
 	}
 }
@@ -143,25 +133,19 @@ func TestS3Outage(t *testing.T) {
     s3: {endpoint: "http://%s", path_style: false, region: %s, access_key_id: %s, secret_access_key: %q}
     `, s.URL(), s.Domain, s.Region, s.KeyID, s.Secret), 1)
 	p := run(t, config, "--drain-timeout", "300ms")
-	p.wait("a queue", func() string {
-		if l := p.metrics().ledger("main"); l.queued < 30 {
-			return fmt.Sprintf("%+v", l)
-		}
-		return ""
-	})
+	p.waitQueued("main", 30)
 	p.stop()
 	before := endpointSummary(t, p, "main")
-	if log := p.stderr.String(); !strings.Contains(log, "SlowDown: Please reduce your request rate.") || strings.Contains(log, s.Secret) {
-		t.Errorf("the log:\n%s", tailLines(log, 20))
-	}
+	log := p.stderr.String()
+	has(t, "the log", log, "SlowDown: Please reduce your request rate.")
+	lacks(t, "the log", log, s.Secret)
 	s.Faults.Set(nil)
 	p = run(t, config)
 	p.emptied()
 	p.stop()
 	after := endpointSummary(t, p, "main")
-	if before["dropped"] != 0 || after["dropped"] != 0 || after["replayed"] != before["queued"] || len(s.Objects()) != after["sent"] {
-		t.Errorf("before %v, after %v, arrived %d, refused %v", before, after, len(s.Objects()), s.Refused())
-	}
+	expect(t, before["dropped"] == 0 && after["dropped"] == 0 && after["replayed"] == before["queued"] && len(s.Objects()) == after["sent"],
+		"before %v, after %v, arrived %d, refused %v", before, after, len(s.Objects()), s.Refused())
 }
 
 // tokenService is the token service of AWS as IRSA uses it: each answer has another temporary key,
@@ -224,37 +208,27 @@ func TestS3WebIdentity(t *testing.T) {
 	p := runWithin(t, []string{"AWS_ROLE_ARN=arn:aws:iam::1:role/profiles", "AWS_WEB_IDENTITY_TOKEN_FILE=" + dir + "/token",
 		"AWS_ENDPOINT_URL_STS=" + service.URL(), "AWS_ACCESS_KEY_ID=", "AWS_SECRET_ACCESS_KEY="}, "--config", writeConfig(t, config))
 	p.wait("the first object", func() string {
-		if len(s.Objects()) == 0 {
-			return fmt.Sprintf("refused %v, asked with %d tokens", s.Refused(), len(service.seen()))
-		}
-		return ""
+		return unless(len(s.Objects()) != 0, "refused %v, asked with %d tokens", s.Refused(), len(service.seen()))
 	})
 	writeFile(t, dir, "token", []byte("hunter2-second\n"))
 	p.wait("a renewed key", func() string {
 		tokens := service.seen()
-		if tokens[len(tokens)-1] != "hunter2-second" {
-			return fmt.Sprintf("%d tokens", len(tokens))
-		}
-		return ""
+		return unless(tokens[len(tokens)-1] == "hunter2-second", "%d tokens", len(tokens))
 	})
 	before := len(s.Objects())
 	p.wait("objects with it", func() string {
-		if n := len(s.Objects()); n <= before {
-			return fmt.Sprintf("%d objects, refused %v", n, s.Refused())
-		}
-		return ""
+		n := len(s.Objects())
+		return unless(n > before, "%d objects, refused %v", n, s.Refused())
 	})
 	if tokens := service.seen(); tokens[0] != "hunter2-first" || len(service.wrong) > 0 {
 		t.Errorf("tokens %v, wrong requests %v", tokens, service.wrong)
 	}
 	_, body := p.get("/metrics")
-	if !strings.Contains(body, `profpull_credentials_fetches_total{bucket="main",source="web_identity",result="ok"}`) {
-		t.Error("no metric of the fetches")
-	}
+	has(t, "the answer", body, `profpull_credentials_fetches_total{bucket="main",source="web_identity",result="ok"}`)
 	p.stop()
-	if log := p.stderr.String(); strings.Contains(log, "hunter2") || strings.Contains(body, "hunter2") {
-		t.Errorf("a secret in the log:\n%s", tailLines(log, 20))
-	}
+	log := p.stderr.String()
+	lacks(t, "the log", log, "hunter2")
+	lacks(t, "the answer", body, "hunter2")
 }
 
 // Without a source, and with one that cannot be reached, the reason and the remedy are said.
@@ -281,13 +255,9 @@ func TestS3WithoutCredentials(t *testing.T) {
 			cmd.Env = append(cmd.Env, c.env...)
 			r := callCommand(t, cmd, "")
 			for _, part := range c.says {
-				if !strings.Contains(r.stdout+r.stderr, part) {
-					t.Errorf("expected %q, exit code %d in:\n%s%s", part, r.code, r.stdout, r.stderr)
-				}
+				has(t, "the output", r.stdout+r.stderr, part)
 			}
-			if len(s.Refused()) > 0 || len(s.Objects()) > 0 {
-				t.Errorf("a request without keys: %v", s.Refused())
-			}
+			expect(t, len(s.Refused()) == 0 && len(s.Objects()) == 0, "a request without keys: %v", s.Refused())
 		})
 	}
 }
@@ -311,15 +281,9 @@ func TestS3EndsWhileItWaitsForKeys(t *testing.T) {
 	p := runWithin(t, []string{"AWS_ROLE_ARN=arn", "AWS_WEB_IDENTITY_TOKEN_FILE=" + dir + "/token", "AWS_ENDPOINT_URL_STS=" + service.URL()},
 		"--config", writeConfig(t, config), "--drain-timeout", "300ms")
 	<-asked
-	p.wait("profiles that wait for a key", func() string {
-		if l := p.metrics().ledger("main"); l.queued < 3 {
-			return fmt.Sprintf("%+v", l)
-		}
-		return ""
-	})
+	p.waitQueued("main", 3)
 	p.stop()
 	after := endpointSummary(t, p, "main")
-	if after["dropped"] != 0 || after["sent"] != 0 || after["queued"] == 0 || len(s.Objects()) != 0 {
-		t.Errorf("%v, objects %d, refused %v", after, len(s.Objects()), s.Refused())
-	}
+	expect(t, after["dropped"] == 0 && after["sent"] == 0 && after["queued"] != 0 && len(s.Objects()) == 0,
+		"%v, objects %d, refused %v", after, len(s.Objects()), s.Refused())
 }

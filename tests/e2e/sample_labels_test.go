@@ -66,15 +66,13 @@ func TestSampleLabels(t *testing.T) {
 		}
 		for _, p := range s.Profiles()[before:] {
 			name := p.Labels["service_name"]
-			if got := p.Profile.SampleLabels; want[name] != "" && (len(got) != 1 || fmt.Sprint(got[0]) != want[name]) {
-				t.Errorf("%s, %s: labels %v, expected %s", protocol, name, got, want[name])
-			}
-			if same := bytes.Equal(p.Raw, profiles[name]); same != (name == "plain" || name == "fine") {
-				t.Errorf("%s, %s: byte for byte %v", protocol, name, same)
-			}
-			if sums := p.Profile.Sums(); name != "plain" && sums["samples"] != 16 {
-				t.Errorf("%s, %s: sums %v", protocol, name, sums)
-			}
+			got := p.Profile.SampleLabels
+			expect(t, want[name] == "" || len(got) == 1 && fmt.Sprint(got[0]) == want[name],
+				"%s, %s: labels %v, expected %s", protocol, name, got, want[name])
+			same := bytes.Equal(p.Raw, profiles[name])
+			expect(t, same == (name == "plain" || name == "fine"), "%s, %s: byte for byte %v", protocol, name, same)
+			sums := p.Profile.Sums()
+			expect(t, name == "plain" || sums["samples"] == 16, "%s, %s: sums %v", protocol, name, sums)
 		}
 	}
 	noneRefused(t, s)
@@ -87,34 +85,18 @@ func TestSampleLabelsOfEndpoints(t *testing.T) {
 	asItIs, ruled := startPyroscope(t, pyroscope.Options{OldLabels: true}), startPyroscope(t, pyroscope.Options{OldLabels: true})
 	data := labelled(map[string]string{"span-id": "2", "long": "x", "user": "u"})
 	tg := newTarget(t, target.Options{Bodies: map[string][]byte{"/debug/pprof/goroutine": data}})
-	p := run(t, `
-global: {scrape_interval: 1s}
-scrape_configs:
-  - job_name: labels
-    profiles: {process_cpu: {enabled: false}, memory: {enabled: false}, block: {enabled: false}, mutex: {enabled: false}}
-    static_configs:
-`+staticTargets("labels", tg)+`
-write:
-  - name: as_it_is
-    url: "`+asItIs.URL()+`"
-    sample_labels: {repair: false}
-  - name: ruled
-    url: "`+ruled.URL()+`"
-    sample_labels: {drop: [long], rename: {span-id: span}, keep: [span-id, long]}
-`)
+	p := run(t, scraping(job("labels", "scrape_interval: 1s, profiles: "+only("goroutine: {}"), tg),
+		"name: as_it_is, url: "+asItIs.URL()+", sample_labels: {repair: false}",
+		"name: ruled, url: "+ruled.URL()+", sample_labels: {drop: [long], rename: {span-id: span}, keep: [span-id, long]}"))
 	p.wait("profiles at both", func() string {
-		if len(ruled.Profiles()) == 0 || len(asItIs.Refused()) == 0 {
-			return fmt.Sprintf("%d taken, %d refused", len(ruled.Profiles()), len(asItIs.Refused()))
-		}
-		return ""
+		return unless(len(ruled.Profiles()) != 0 && len(asItIs.Refused()) != 0,
+			"%d taken, %d refused", len(ruled.Profiles()), len(asItIs.Refused()))
 	})
 	p.stop()
-	if n := len(asItIs.Profiles()); n != 0 || !strings.Contains(fmt.Sprint(asItIs.Refused()[0]), "invalid label name 'span-id'") {
-		t.Errorf("as it is: %d taken, refused %v", n, asItIs.Refused()[0])
-	}
-	if got := fmt.Sprint(ruled.Profiles()[0].Profile.SampleLabels); got != "[map[span:2]]" {
-		t.Errorf("ruled: %s", got)
-	}
+	n := len(asItIs.Profiles())
+	expect(t, n == 0 && strings.Contains(fmt.Sprint(asItIs.Refused()[0]), "invalid label name 'span-id'"),
+		"as it is: %d taken, refused %v", n, asItIs.Refused()[0])
+	equal(t, "ruled", fmt.Sprint(ruled.Profiles()[0].Profile.SampleLabels), "[map[span:2]]")
 	noneRefused(t, ruled)
 }
 
@@ -128,20 +110,8 @@ func TestSampleLabelsThatComeLater(t *testing.T) {
 	changing := newTarget(t, target.Options{Bodies: map[string][]byte{path: clean}})
 	other := newTarget(t, target.Options{Bodies: map[string][]byte{path: clean}})
 	// With one request at a time no second profile of the series is on its way when the first is refused.
-	config := `
-global: {scrape_interval: 1s}
-scrape_configs:
-  - job_name: labels
-    profiles: {process_cpu: {enabled: false}, memory: {enabled: false}, block: {enabled: false}, mutex: {enabled: false}}
-    static_configs:
-` + staticTargets("labels", changing, other) + `
-write:
-  - name: main
-    url: "` + s.URL() + `"
-    concurrency: 1
-    retry: {min_backoff: 50ms, max_backoff: 200ms}
-    queue: {spool_directory: "` + t.TempDir() + `"}
-`
+	config := scraping(job("labels", "scrape_interval: 1s, profiles: "+only("goroutine: {}"), changing, other),
+		to(s)+", concurrency: 1, retry: {min_backoff: 50ms, max_backoff: 200ms}, queue: {spool_directory: \""+t.TempDir()+"\"}")
 	arrived := func(labels string) (n int) {
 		for _, p := range s.Profiles() {
 			if fmt.Sprint(p.Profile.SampleLabels) == labels && p.Profile.Sums()["samples"] == 16 {
@@ -152,10 +122,8 @@ write:
 	}
 	needs := func(n int, labels string) func() string {
 		return func() string {
-			if got := arrived(labels); got < n {
-				return fmt.Sprintf("%d of %d with %s", got, n, labels)
-			}
-			return ""
+			got := arrived(labels)
+			return unless(got >= n, "%d of %d with %s", got, n, labels)
 		}
 	}
 	p := run(t, config, "--drain-timeout", "300ms")
@@ -175,19 +143,10 @@ write:
 	if n := m.sum("profpull_write_requests_total", "result", "4xx"); len(s.Refused()) != 1 || n != 1 {
 		t.Errorf("%.0f requests refused, at the server %v", n, s.Refused())
 	}
-	if n := m.sum("profpull_write_retries_total"); n < 1 {
-		t.Errorf("%.0f retries", n)
-	}
-	if n := m.sum("profpull_write_sample_label_changes_total", "change", "repaired"); n < 3 {
-		t.Errorf("%.0f labels repaired", n)
-	}
+	atLeast(t, "retries", m.sum("profpull_write_retries_total"), 1)
+	atLeast(t, "repaired labels", m.sum("profpull_write_sample_label_changes_total", "change", "repaired"), 3)
 	s.Down()
-	p.wait("profiles on disk", func() string {
-		if l := p.metrics().ledger("main"); l.queued < 4 {
-			return fmt.Sprintf("%+v", l)
-		}
-		return ""
-	})
+	p.waitQueued("main", 4)
 	p.stop()
 	before := endpointSummary(t, p, "main")
 	must(t, s.Up())
@@ -196,9 +155,8 @@ write:
 	p.wait("repaired profiles after the restart", needs(repaired+3, "[map[span_id:2]]"))
 	p.stop()
 	after := endpointSummary(t, p, "main")
-	if before["dropped"] != 0 || after["dropped"] != 0 || after["replayed"] != before["queued"] ||
-		after["sent"] != after["replayed"]+after["accepted"] || len(s.Refused()) != 1 ||
-		s.Count() < before["sent"]+after["sent"] {
-		t.Errorf("before %v, after %v, arrived %d, refused %v", before, after, s.Count(), s.Refused())
-	}
+	expect(t, before["dropped"] == 0 && after["dropped"] == 0 && after["replayed"] == before["queued"] &&
+		after["sent"] == after["replayed"]+after["accepted"] && len(s.Refused()) == 1 &&
+		s.Count() >= before["sent"]+after["sent"],
+		"before %v, after %v, arrived %d, refused %v", before, after, s.Count(), s.Refused())
 }

@@ -28,9 +28,8 @@ func finalLedger(t *testing.T, p *program, name string) map[string]int {
 	}
 	s := endpointSummary(t, p, name)
 	t.Logf("%s: accepted %d = sent %d + dropped %d", name, s["accepted"], s["sent"], s["dropped"])
-	if s["accepted"] == 0 || s["accepted"] != s["sent"]+s["dropped"] {
-		t.Errorf("%s: the ledger does not balance: %v", name, s)
-	}
+	expect(t, s["accepted"] != 0 && s["accepted"] == s["sent"]+s["dropped"],
+		"%s: the ledger does not balance: %v", name, s)
 	return s
 }
 
@@ -39,17 +38,13 @@ func finalLedger(t *testing.T, p *program, name string) map[string]int {
 // gathered does not fall upon the server at once when it is back.
 func TestLongOutageWithoutSpool(t *testing.T) {
 	t.Parallel()
-	bin(t)
 	const limit, concurrency, pace = 1 << 20, 8, 250 * time.Millisecond
 	down, interval := 5*time.Second, 500*time.Millisecond
 	if os.Getenv("E2E_LONG") != "" {
 		down = 10 * time.Minute
 	}
 	server := newPyroscope(t, pyroscope.Options{})
-	var targets []*target.Target
-	for i := 0; i < 4; i++ {
-		targets = append(targets, newTarget(t, target.Options{Functions: 1000}))
-	}
+	targets := newTargets(t, 4, target.Options{Functions: 1000})
 	p := run(t, `
 global: {scrape_interval: 500ms}
 scrape_configs:
@@ -70,9 +65,8 @@ write:
 	full := func() bool {
 		m := p.metrics()
 		l := m.ledger("main")
-		if text := l.balance(); text != "" || l.queuedBytes > limit || l.limit != limit {
-			t.Fatalf("%s %+v", text, l)
-		}
+		text := l.balance()
+		require(t, text == "" && l.queuedBytes <= limit && l.limit == limit, "%s %+v", text, l)
 		if r := p.rss(); r > most {
 			most = r
 		}
@@ -82,34 +76,23 @@ write:
 		full()
 		time.Sleep(100 * time.Millisecond)
 	}
-	p.wait("the queue to overflow", func() string {
-		if !full() {
-			return "nothing dropped"
-		}
-		return ""
-	})
+	until(t, "the queue to overflow", func() bool { return full() })
 	after, took := p.metrics(), time.Since(begin)
 	count := func(name string, labels ...string) float64 {
 		return after.sum(name, labels...) - before.sum(name, labels...)
 	}
 	l := after.ledger("main")
 	t.Logf("after %v: %+v, RSS %d KiB (%d KiB before)", took.Round(time.Second), l, most>>10, rss>>10)
-	if lost := after.sum("profpull_write_dropped_profiles_total", "endpoint", "main", "reason", "thinned"); lost != l.dropped {
-		t.Errorf("%.0f dropped, %.0f of them for the queue", l.dropped, lost)
-	}
-	if most > rss+limit+24<<20 && !instrumented(t) {
-		t.Errorf("RSS rose from %d to %d KiB for a queue of 1 MiB", rss>>10, most>>10)
-	}
+	lost := after.sum("profpull_write_dropped_profiles_total", "endpoint", "main", "reason", "thinned")
+	expect(t, lost == l.dropped, "%.0f dropped, %.0f of them for the queue", l.dropped, lost)
+	expect(t, most <= rss+limit+24<<20 || instrumented(t),
+		"RSS rose from %d to %d KiB for a queue of 1 MiB", rss>>10, most>>10)
 	// How many there are is for people: a busy machine skips some.
 	due := took.Seconds() / interval.Seconds() * float64(4*len(targets))
 	got := count("profpull_scrapes_total", "result", "ok")
 	t.Logf("%.0f scrapes while the endpoint was down, due were %.0f", got, due)
-	if got < float64(2*4*len(targets)) {
-		t.Errorf("%.0f scrapes while the endpoint was down", got)
-	}
-	if n := count("profpull_scrape_failures_total"); n != 0 {
-		t.Errorf("%.0f scrapes failed", n)
-	}
+	expect(t, got >= float64(2*4*len(targets)), "%.0f scrapes while the endpoint was down", got)
+	equal(t, "failed scrapes", count("profpull_scrape_failures_total"), 0)
 
 	// Answers take longer than a step of the pace, so that what is sent is what is allowed. Each step
 	// allows twice as many at a time; a request that was on its way before it was read may still be
@@ -117,29 +100,20 @@ write:
 	calls := len(server.Asked())
 	server.Faults.Set(&loop.Fault{Delay: 4 * pace})
 	must(t, server.Up())
-	p.wait("requests of every place", func() string {
-		if n := len(server.Asked()) - calls; n < 2*concurrency {
-			return fmt.Sprintf("%d requests", n)
-		}
-		return ""
-	})
+	reaches(t, "requests of every place", 2*concurrency, func() int { return len(server.Asked()) - calls })
 	asked := server.Asked()[calls:]
 	sort.Slice(asked, func(i, j int) bool { return asked[i].Before(asked[j]) })
 	// The probe comes first and is answered after its delay; only then is the outage over.
 	recovered := asked[0].Add(4 * pace)
 	early := 0
 	for _, at := range asked[1:] {
-		if at.Before(recovered) {
-			t.Errorf("a request came %v before the first one was answered", recovered.Sub(at))
-		}
+		expect(t, !at.Before(recovered), "a request came %v before the first one was answered", recovered.Sub(at))
 		if at.Before(recovered.Add(pace)) {
 			early++
 		}
 	}
 	t.Logf("%d requests within the first step after the outage, %d with all places", early, concurrency)
-	if early > 1 {
-		t.Errorf("%d requests at once after an outage", early)
-	}
+	expect(t, early <= 1, "%d requests at once after an outage", early)
 	server.Faults.Set(nil)
 	s := finalLedger(t, p, "main")
 	checkArrived(t, server.Profiles(), nameOfPath, targets...)
@@ -156,12 +130,8 @@ write:
 		}
 	}
 	t.Logf("%d profiles of the first half of the outage have arrived, %d of the second", halves[false], halves[true])
-	if halves[false] == 0 || halves[true] == 0 {
-		t.Errorf("what has arrived is not spread over the outage")
-	}
-	if s["dropped"] == 0 || s["sent"] != server.Count() {
-		t.Errorf("%v, and %d have arrived", s, server.Count())
-	}
+	expect(t, halves[false] != 0 && halves[true] != 0, "what has arrived is not spread over the outage")
+	expect(t, s["dropped"] != 0 && s["sent"] == server.Count(), "%v, and %d have arrived", s, server.Count())
 }
 
 // hasty is a server that answers before it has read the body, and then cuts the connection with a
@@ -247,7 +217,6 @@ func (s *sinkProtocol) startEarly(t *testing.T, refuses bool) *early {
 // and never counts as sent.
 func TestAnswerBeforeTheBody(t *testing.T) {
 	t.Parallel()
-	bin(t)
 	// Far more than the buffers of two sockets hold.
 	big := newTarget(t, target.Options{Functions: 40000})
 	big.SetFault("", target.Plain)
@@ -277,9 +246,7 @@ scrape_configs:
 		m := p.metrics()
 		for name := range servers {
 			a, b := m.ledger(name), m.ledger(name+"_refused")
-			if a.balance() != "" || b.balance() != "" {
-				t.Fatal(a.balance(), b.balance())
-			}
+			require(t, a.balance() == "" && b.balance() == "", "%v %v", a.balance(), b.balance())
 			if a.sent+a.dropped < 2 || b.sent+b.dropped < 2 {
 				return fmt.Sprintf("%s: %+v %+v", name, a, b)
 			}
@@ -290,20 +257,18 @@ scrape_configs:
 	big.Down()
 	p.wait("the queues to be empty", func() string {
 		m := p.metrics()
-		if n := m.sum("profpull_write_queued_profiles") + m.sum("profpull_write_in_flight_profiles"); n > 0 {
-			return fmt.Sprintf("%.0f profiles", n)
-		}
-		return ""
+		n := m.sum("profpull_write_queued_profiles") + m.sum("profpull_write_in_flight_profiles")
+		return unless(n == 0, "%.0f profiles", n)
 	})
 	p.stop()
 	// One that was repeated would have been answered twice.
 	for name, s := range servers {
-		if l := finalLedger(t, p, name); l["sent"] != 0 || 5*l["dropped"] != s.done.answered() {
-			t.Errorf("%s answered 200: %v after %d answers", name, l, s.done.answered())
-		}
-		if l := finalLedger(t, p, name+"_refused"); l["sent"] != 0 || l["dropped"] != s.refused.answered() {
-			t.Errorf("%s answered 413: %v after %d answers", name, l, s.refused.answered())
-		}
+		l := finalLedger(t, p, name)
+		expect(t, l["sent"] == 0 && 5*l["dropped"] == s.done.answered(),
+			"%s answered 200: %v after %d answers", name, l, s.done.answered())
+		l = finalLedger(t, p, name+"_refused")
+		expect(t, l["sent"] == 0 && l["dropped"] == s.refused.answered(),
+			"%s answered 413: %v after %d answers", name, l, s.refused.answered())
 	}
 	p.says("reason=too_large")
 }

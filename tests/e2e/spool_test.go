@@ -47,16 +47,14 @@ func readSpool(t *testing.T, dir string) spooled {
 	files, _ := filepath.Glob(filepath.Join(dir, "*.seg"))
 	sort.Strings(files)
 	for _, file := range files {
-		b, err := os.ReadFile(file)
-		must(t, err)
+		b := readFile(t, file)
 		if len(b) < segmentHeader {
 			s.torn++
 			continue
 		}
-		if string(b[:8]) != "PPSPOOL\n" || binary.LittleEndian.Uint32(b[8:]) != 1 ||
-			crc32.Checksum(b[:508], castagnoli) != binary.LittleEndian.Uint32(b[508:]) {
-			t.Fatalf("%s: bad header", file)
-		}
+		require(t, string(b[:8]) == "PPSPOOL\n" && binary.LittleEndian.Uint32(b[8:]) == 1 &&
+			crc32.Checksum(b[:508], castagnoli) == binary.LittleEndian.Uint32(b[508:]),
+			"%s: bad header", file)
 		salt := b[24:32]
 		acks := readAcks(t, strings.TrimSuffix(file, ".seg")+".ack", salt)
 		for at := segmentHeader; at < len(b); {
@@ -65,10 +63,9 @@ func readSpool(t *testing.T, dir string) spooled {
 				break
 			}
 			h := b[at : at+recordHead]
-			if string(h[:4]) != "PPRC" || crc32.Checksum(h[:60], castagnoli) != binary.LittleEndian.Uint32(h[60:]) ||
-				string(h[8:16]) != string(salt) || binary.LittleEndian.Uint64(h[48:]) != uint64(at) {
-				t.Fatalf("%s: bad record at %d of %d", file, at, len(b))
-			}
+			require(t, string(h[:4]) == "PPRC" && crc32.Checksum(h[:60], castagnoli) == binary.LittleEndian.Uint32(h[60:]) &&
+				string(h[8:16]) == string(salt) && binary.LittleEndian.Uint64(h[48:]) == uint64(at),
+				"%s: bad record at %d of %d", file, at, len(b))
 			labels, data := int(binary.LittleEndian.Uint32(h[16:])), int(binary.LittleEndian.Uint32(h[20:]))
 			end := at + recordHead + labels + data
 			if end > len(b) {
@@ -76,9 +73,8 @@ func readSpool(t *testing.T, dir string) spooled {
 				break
 			}
 			body := b[at+recordHead : end]
-			if crc32.Checksum(body, castagnoli) != binary.LittleEndian.Uint32(h[56:]) {
-				t.Fatalf("%s: bad check sum at %d", file, at)
-			}
+			require(t, crc32.Checksum(body, castagnoli) == binary.LittleEndian.Uint32(h[56:]),
+				"%s: bad check sum at %d", file, at)
 			if acks[uint32(at)] {
 				s.done++
 			} else {
@@ -99,10 +95,9 @@ func readAcks(t *testing.T, file string, salt []byte) map[uint32]bool {
 		return acks
 	}
 	for at := ackHeader; at+8 <= len(b); at += 8 {
-		if crc32.Checksum(append(append([]byte{}, salt...), b[at:at+4]...), castagnoli) !=
-			binary.LittleEndian.Uint32(b[at+4:]) {
-			t.Fatalf("%s: bad acknowledgement at %d", file, at)
-		}
+		require(t, crc32.Checksum(append(append([]byte{}, salt...), b[at:at+4]...), castagnoli) ==
+			binary.LittleEndian.Uint32(b[at+4:]),
+			"%s: bad acknowledgement at %d", file, at)
 		acks[binary.LittleEndian.Uint32(b[at:])] = true
 	}
 	return acks
@@ -196,20 +191,8 @@ func (p *program) tryMetrics() (metrics, bool) {
 }
 
 func spoolConfig(url, dir, queue string, targets ...*target.Target) string {
-	return `
-global: {scrape_interval: 1s}
-scrape_configs:
-  - job_name: spool
-    profiles: ` + snapshotsOnly + `
-    static_configs:
-` + staticTargets("spool", targets...) + `
-write:
-  - name: main
-    url: "` + url + `"
-    concurrency: 4
-    retry: {min_backoff: 50ms, max_backoff: 200ms}
-    queue: {spool_directory: "` + dir + `", ` + queue + `}
-`
+	return scraping(job("spool", "scrape_interval: 1s, profiles: "+snapshotsOnly, targets...),
+		"name: main, url: "+url+", concurrency: 4, retry: {min_backoff: 50ms, max_backoff: 200ms}, queue: {spool_directory: \""+dir+"\", "+queue+"}")
 }
 
 func someTargets(t *testing.T, n int) (all []*target.Target) {
@@ -225,13 +208,9 @@ func (p *program) emptied() {
 	p.wait("the queue to empty", func() string {
 		m := p.metrics()
 		l := m.ledger("main")
-		if l.balance() != "" {
-			p.t.Fatal(l.balance())
-		}
-		if reading := m.sum("profpull_write_spool_reading"); l.queued > 60 || reading != 0 {
-			return fmt.Sprintf("%+v reading %.0f", l, reading)
-		}
-		return ""
+		require(p.t, l.balance() == "", "%s", l.balance())
+		reading := m.sum("profpull_write_spool_reading")
+		return unless(l.queued <= 60 && reading == 0, "%+v reading %.0f", l, reading)
 	})
 }
 
@@ -242,7 +221,6 @@ func (p *program) emptied() {
 // than may have been in flight; and the ledger balances in every life.
 func TestSpoolSurvivesKills(t *testing.T) {
 	t.Parallel()
-	bin(t)
 	kills := 5
 	if os.Getenv("E2E_LONG") == "1" {
 		kills = 200
@@ -281,15 +259,13 @@ func TestSpoolSurvivesKills(t *testing.T) {
 		}
 		if ok {
 			checked++
-			if b := m.ledger("main").balance(); b != "" {
-				t.Fatal(b)
-			}
+			b := m.ledger("main").balance()
+			require(t, b == "", "%s", b)
 			now := m.sum("profpull_write_spool_stored_profiles_total", "endpoint", "main")
 			stored += now
 			// Nobody takes anything away while the server is down.
-			if down && float64(n) < float64(waitingBefore)+now {
-				t.Fatalf("life %d: %.0f were stored, %d had been waiting, and %d wait now", i, now, waitingBefore, n)
-			}
+			require(t, !down || float64(n) >= float64(waitingBefore)+now,
+				"life %d: %.0f were stored, %d had been waiting, and %d wait now", i, now, waitingBefore, n)
 		}
 		waitingBefore = n
 	}
@@ -321,18 +297,12 @@ func TestSpoolSurvivesKills(t *testing.T) {
 	}
 	t.Logf("%d kills: %d profiles scraped, %d arrived, %d had been on disk, %d of these lost, %d came twice, %d torn files, "+
 		"%.0f stored in %d lives that were asked", kills, sent, len(arrived), len(due), lost, twice, torn, stored, checked)
-	if lost > 0 || damaged > 0 || dropped > 0 {
-		t.Errorf("%d lost, %.0f damaged, %.0f dropped", lost, damaged, dropped)
-	}
-	if twice > kills*4 {
-		t.Errorf("%d came twice, at most %d may have been in flight", twice, kills*4)
-	}
-	if len(due) == 0 || stored == 0 {
-		t.Error("nothing was ever on disk")
-	}
-	if files, _ := filepath.Glob(filepath.Join(dir, "*.seg")); len(files) > 0 {
-		t.Errorf("%d segments are left", len(files))
-	}
+	expect(t, lost == 0 && damaged == 0 && dropped == 0,
+		"%d lost, %.0f damaged, %.0f dropped", lost, damaged, dropped)
+	expect(t, twice <= kills*4, "%d came twice, at most %d may have been in flight", twice, kills*4)
+	expect(t, len(due) != 0 && stored != 0, "nothing was ever on disk")
+	files, _ := filepath.Glob(filepath.Join(dir, "*.seg"))
+	expect(t, len(files) == 0, "%d segments are left", len(files))
 }
 
 // startReady starts the program and returns how long it takes to be ready.
@@ -357,7 +327,6 @@ func startReady(t *testing.T, config string) (*program, time.Duration) {
 // A spool of an earlier process, large as it may be, does not delay the start; all of it arrives.
 func TestSpoolOfThePast(t *testing.T) {
 	t.Parallel()
-	bin(t)
 	total := 48 << 20
 	if os.Getenv("E2E_LONG") == "1" {
 		total = 1000 << 20
@@ -372,107 +341,87 @@ func TestSpoolOfThePast(t *testing.T) {
 	p, ready := startReady(t, spoolConfig(server.URL(), root, "max_bytes: 64MiB", targets...))
 	p.wait("the spool to be read", func() string {
 		m := p.metrics()
-		if m.sum("profpull_write_spool_reading") != 0 {
-			return fmt.Sprintf("%.0f bytes are unread", m.sum("profpull_write_spool_unread_bytes"))
-		}
-		return ""
+		return unless(m.sum("profpull_write_spool_reading") == 0,
+			"%.0f bytes are unread", m.sum("profpull_write_spool_unread_bytes"))
 	})
 	read := time.Since(begin)
 	m := p.metrics()
-	if got := m.sum("profpull_write_replayed_profiles_total"); got != float64(n) {
-		t.Errorf("%.0f replayed, %d are there", got, n)
-	}
+	got := m.sum("profpull_write_replayed_profiles_total")
+	expect(t, got == float64(n), "%.0f replayed, %d are there", got, n)
 	rss := p.rss()
 	t.Logf("%d profiles of %d bytes, %d MiB: ready after %v, all known after %v, RSS %d KiB", n, len(profile), total>>20,
 		ready.Round(time.Millisecond), read.Round(time.Millisecond), rss>>10)
 	if ready > time.Second && !instrumented(t) {
 		// On a busy machine any start takes long.
 		_, without := startReady(t, spoolConfig(server.URL(), t.TempDir(), "max_bytes: 64MiB", targets...))
-		if ready > 3*without {
-			t.Errorf("ready after %v, without a spool after %v", ready, without)
-		}
+		expect(t, ready <= 3*without, "ready after %v, without a spool after %v", ready, without)
 	}
 	// The list of a live spool, from outside, and without disturbing it.
 	r := call(t, "", "spool", "verify", root)
-	if r.code != 0 || !strings.Contains(r.stdout, "in use") || !strings.Contains(r.stdout, "0 damaged") {
-		t.Errorf("verify: %d\n%s%s", r.code, r.stdout, r.stderr)
-	}
+	expect(t, r.code == 0 && strings.Contains(r.stdout, "in use") && strings.Contains(r.stdout, "0 damaged"),
+		"verify: %d\n%s%s", r.code, r.stdout, r.stderr)
 	must(t, server.Up())
 	p.emptied()
 	p.stop()
-	if arrived := server.Stats().ByStatus[http.StatusOK]; arrived < int64(n) {
-		t.Errorf("%d arrived of %d", arrived, n)
-	}
+	arrived := server.Stats().ByStatus[http.StatusOK]
+	expect(t, arrived >= int64(n), "%d arrived of %d", arrived, n)
 }
 
 // The server is down, the program ends in order and starts again: nothing is dropped, everything
 // arrives once, and `profpull spool list` shows what waits in between.
 func TestSpoolAcrossRestart(t *testing.T) {
 	t.Parallel()
-	bin(t)
 	server := newPyroscope(t, pyroscope.Options{})
 	targets := someTargets(t, 5)
 	root := t.TempDir()
 	server.Down()
 	config := spoolConfig(server.URL(), root, "fsync: 1m", targets...)
 	p := run(t, config, "--drain-timeout", "300ms")
-	p.wait("a queue", func() string {
-		if l := p.metrics().ledger("main"); l.queued < 30 {
-			return fmt.Sprintf("%+v", l)
-		}
-		return ""
-	})
+	p.waitQueued("main", 30)
 	// Another process may not have the directory meanwhile, even if it starts right after somebody has
 	// removed the lock.
 	must(t, os.Remove(filepath.Join(root, "main", "lock")))
 	other := call(t, "", "run", "--config", writeConfig(t, config), "--listen", "")
-	if other.code != 1 || !strings.Contains(other.stderr, "another process uses this directory") {
-		t.Errorf("a second process: %d\n%s", other.code, other.stderr)
-	}
+	expect(t, other.code == 1 && strings.Contains(other.stderr, "another process uses this directory"),
+		"a second process: %d\n%s", other.code, other.stderr)
 	p.stop()
 	summary := endpointSummary(t, p, "main")
-	if summary["dropped"] != 0 || summary["queued"] != summary["accepted"] {
-		t.Errorf("%v", summary)
-	}
+	expect(t, summary["dropped"] == 0 && summary["queued"] == summary["accepted"], "%v", summary)
 	list := call(t, "", "spool", "list", root)
 	lines := strings.Split(strings.TrimSpace(list.stdout), "\n")
-	if list.code != 0 || len(lines) != summary["queued"] {
-		t.Fatalf("list: %d, %d lines, expected %d\n%s%s", list.code, len(lines), summary["queued"], list.stdout, list.stderr)
-	}
+	require(t, list.code == 0 && len(lines) == summary["queued"],
+		"list: %d, %d lines, expected %d\n%s%s", list.code, len(lines), summary["queued"], list.stdout, list.stderr)
 	for _, line := range lines {
 		var entry struct {
 			State, Spool string
 			Bytes        int
 			Labels       map[string]string
 		}
-		if err := json.Unmarshal([]byte(line), &entry); err != nil || entry.State != "waiting" || entry.Spool != "main" ||
-			entry.Labels["service_name"] != "spool" || entry.Bytes == 0 {
-			t.Fatalf("%v in %s", err, line)
-		}
+		err := json.Unmarshal([]byte(line), &entry)
+		require(t, err == nil && entry.State == "waiting" && entry.Spool == "main" &&
+			entry.Labels["service_name"] == "spool" && entry.Bytes != 0,
+			"%v in %s", err, line)
 	}
 	must(t, server.Up())
 	p = run(t, config)
 	p.emptied()
 	p.stop()
 	again := endpointSummary(t, p, "main")
-	if again["replayed"] != summary["queued"] || again["dropped"] != 0 ||
-		server.Count() != summary["sent"]+again["sent"] || again["sent"] != again["replayed"]+again["accepted"] {
-		t.Errorf("before %v, after %v, arrived %d", summary, again, server.Count())
-	}
+	expect(t, again["replayed"] == summary["queued"] && again["dropped"] == 0 &&
+		server.Count() == summary["sent"]+again["sent"] && again["sent"] == again["replayed"]+again["accepted"],
+		"before %v, after %v, arrived %d", summary, again, server.Count())
 	checkArrived(t, server.Profiles(), nameOfPath, targets...)
 	noneRefused(t, server)
 	// A flipped bit is found, and its place is reported.
 	n := makeSpool(t, filepath.Join(root, "main"), 100000, pprof.Gzip(pprof.Make("heap", pprof.Options{Functions: 60})))
 	file := filepath.Join(root, "main", fmt.Sprintf("%016x.seg", 1))
-	b, err := os.ReadFile(file)
-	must(t, err)
+	b := readFile(t, file)
 	b[len(b)-5] ^= 1
 	must(t, os.WriteFile(file, b, 0o600))
 	verify := call(t, "", "spool", "verify", filepath.Join(root, "main"))
-	if verify.code != 1 || !strings.Contains(verify.stdout, "1 damaged") ||
-		!strings.Contains(verify.stdout, fmt.Sprintf("%d profiles wait", n)) {
-		t.Errorf("verify: %d\n%s%s", verify.code, verify.stdout, verify.stderr)
-	}
+	expect(t, verify.code == 1 && strings.Contains(verify.stdout, "1 damaged") &&
+		strings.Contains(verify.stdout, fmt.Sprintf("%d profiles wait", n)),
+		"verify: %d\n%s%s", verify.code, verify.stdout, verify.stderr)
 	// A segment that is skipped as a whole is a failure, another file is not.
 	b[8] = 2
 	binary.LittleEndian.PutUint32(b[508:], crc32.Checksum(b[:508], crc32.MakeTable(crc32.Castagnoli)))
@@ -489,18 +438,16 @@ func TestSpoolAcrossRestart(t *testing.T) {
 		for _, f := range [][2]string{{"lock", ""}, {c.name, c.bytes}} {
 			must(t, os.WriteFile(filepath.Join(dir, f[0]), []byte(f[1]), 0o600))
 		}
-		if r := call(t, "", "spool", "verify", dir); r.code != c.code || !strings.Contains(r.stdout, c.want) {
-			t.Errorf("verify with %s: %d\n%s", c.name, r.code, r.stdout)
-		}
+		r := call(t, "", "spool", "verify", dir)
+		expect(t, r.code == c.code && strings.Contains(r.stdout, c.want),
+			"verify with %s: %d\n%s", c.name, r.code, r.stdout)
 	}
 	for _, args := range [][]string{{"spool"}, {"spool", "list"}, {"spool", "burn", root}, {"spool", "list", root, "x"}} {
-		if r := call(t, "", args...); r.code != 2 {
-			t.Errorf("%v: %d", args, r.code)
-		}
+		r := call(t, "", args...)
+		expect(t, r.code == 2, "%v: %d", args, r.code)
 	}
-	if r := call(t, "", "spool", "verify", filepath.Join(root, "nowhere")); r.code != 1 {
-		t.Errorf("a directory that is not there: %d", r.code)
-	}
+	r := call(t, "", "spool", "verify", filepath.Join(root, "nowhere"))
+	expect(t, r.code == 1, "a directory that is not there: %d", r.code)
 }
 
 // Somebody removes the directory of all spools. The sandbox forbids to make another one, which is
@@ -514,10 +461,9 @@ func TestSpoolDirectoryIsRemoved(t *testing.T) {
 	config := spoolConfig(server.URL(), root, "max_bytes: 64MiB", targets...)
 	p := run(t, config)
 	onDisk := func() string {
-		if m := p.metrics(); m.sum("profpull_write_spool_profiles") < 2 || m.sum("profpull_write_spool_up") != 1 {
-			return fmt.Sprintf("%v profiles on disk", m.sum("profpull_write_spool_profiles"))
-		}
-		return ""
+		m := p.metrics()
+		return unless(m.sum("profpull_write_spool_profiles") >= 2 && m.sum("profpull_write_spool_up") == 1,
+			"%v profiles on disk", m.sum("profpull_write_spool_profiles"))
 	}
 	p.wait("profiles on disk", onDisk)
 	must(t, os.RemoveAll(root))
@@ -530,14 +476,10 @@ func TestSpoolDirectoryIsRemoved(t *testing.T) {
 	p.says("spool directory cannot be used")
 	p.wait("the metrics to say so", func() string {
 		m := p.metrics()
-		if up, lost := m.sum("profpull_write_spool_up"), m.sum("profpull_write_spool_needs_restart"); up != 0 || lost != 1 {
-			return fmt.Sprintf("up %v, needs_restart %v", up, lost)
-		}
-		return ""
+		up, lost := m.sum("profpull_write_spool_up"), m.sum("profpull_write_spool_needs_restart")
+		return unless(up == 0 && lost == 1, "up %v, needs_restart %v", up, lost)
 	})
-	if code, text := p.get("/-/healthy"); code != 200 || !strings.Contains(text, "cannot be used again before a restart") {
-		t.Errorf("healthy: %d %s", code, text)
-	}
+	p.answers("/-/healthy", 200, "cannot be used again before a restart")
 	p.kill()
 	p = run(t, config)
 	p.wait("profiles on disk again", onDisk)
@@ -546,7 +488,6 @@ func TestSpoolDirectoryIsRemoved(t *testing.T) {
 // A disk that is full costs nothing but durability, and is used again when there is room.
 func TestSpoolOnAFullDisk(t *testing.T) {
 	t.Parallel()
-	bin(t)
 	root := t.TempDir()
 	if err := syscall.Mount("tmpfs", root, "tmpfs", 0, "size=256k"); err != nil {
 		t.Skipf("cannot mount a small disk: %v", err)
@@ -560,37 +501,23 @@ func TestSpoolOnAFullDisk(t *testing.T) {
 	p := run(t, spoolConfig(server.URL(), root, "fsync: 20ms", targets...))
 	p.wait("the disk to be full", func() string {
 		m := p.metrics()
-		if b := m.ledger("main").balance(); b != "" {
-			t.Fatal(b)
-		}
-		if m.sum("profpull_write_spool_up") != 0 || m.sum("profpull_write_spool_errors_total", "operation", "write") == 0 {
-			return fmt.Sprintf("%.0f bytes are in the spool", m.sum("profpull_write_spool_bytes"))
-		}
-		return ""
+		b := m.ledger("main").balance()
+		require(t, b == "", "%s", b)
+		return unless(m.sum("profpull_write_spool_up") == 0 && m.sum("profpull_write_spool_errors_total", "operation", "write") != 0,
+			"%.0f bytes are in the spool", m.sum("profpull_write_spool_bytes"))
 	})
 	before := p.metrics().sum("profpull_scrapes_total", "result", "ok")
-	p.wait("scraping to go on", func() string {
-		if now := p.metrics().sum("profpull_scrapes_total", "result", "ok"); now < before+20 {
-			return fmt.Sprintf("%.0f more scrapes", now-before)
-		}
-		return ""
-	})
+	p.waitMetric(before+20, "profpull_scrapes_total", "result", "ok")
 	must(t, os.Remove(ballast))
 	p.wait("the spool to work again", func() string {
 		m := p.metrics()
-		if m.sum("profpull_write_spool_up") != 1 {
-			return "it does not"
-		}
-		return ""
+		return unless(m.sum("profpull_write_spool_up") == 1, "it does not")
 	})
-	if n := strings.Count(p.stderr.String(), "spool fails"); n != 1 {
-		t.Errorf("said %d times that the spool fails", n)
-	}
+	equal(t, "lines of the log that say that the spool fails", strings.Count(p.stderr.String(), "spool fails"), 1)
 	must(t, server.Up())
 	p.emptied()
-	if s := finalLedger(t, p, "main"); s["dropped"] != 0 || s["sent"] != server.Count() {
-		t.Errorf("%v, %d arrived", s, server.Count())
-	}
+	s := finalLedger(t, p, "main")
+	expect(t, s["dropped"] == 0 && s["sent"] == server.Count(), "%v, %d arrived", s, server.Count())
 	checkArrived(t, server.Profiles(), nameOfPath, targets...)
 }
 
@@ -598,7 +525,6 @@ func TestSpoolOnAFullDisk(t *testing.T) {
 // the process may be killed after that, and nothing is lost.
 func TestSpoolIsRemoved(t *testing.T) {
 	t.Parallel()
-	bin(t)
 	server := newPyroscope(t, pyroscope.Options{})
 	server.Down()
 	targets := someTargets(t, 2)
@@ -610,16 +536,12 @@ func TestSpoolIsRemoved(t *testing.T) {
 			m := p.metrics()
 			l := m.ledger("main")
 			n, up := m.sum("profpull_write_spool_profiles"), m.sum("profpull_write_spool_up")
-			if l.balance() != "" {
-				t.Fatal(l.balance())
-			}
+			require(t, l.balance() == "", "%s", l.balance())
 			if up != 1 || n < least || n != l.queued+l.inFlight {
 				return fmt.Sprintf("up %.0f, %.0f of %.0f on disk", up, n, l.queued+l.inFlight)
 			}
-			if s := readSpool(t, filepath.Join(root, "main")); len(s.waiting) < int(n) {
-				return fmt.Sprintf("%.0f on disk, but the files have %d", n, len(s.waiting))
-			}
-			return ""
+			s := readSpool(t, filepath.Join(root, "main"))
+			return unless(len(s.waiting) >= int(n), "%.0f on disk, but the files have %d", n, len(s.waiting))
 		}
 	}
 	p.wait("profiles on disk", stored(16))
@@ -633,10 +555,8 @@ func TestSpoolIsRemoved(t *testing.T) {
 	must(t, server.Up())
 	p = run(t, config)
 	p.wait("everything to arrive", func() string {
-		if got, want := server.Count(), len(targets[0].Sent())+len(targets[1].Sent()); got < want {
-			return fmt.Sprintf("%d of %d", got, want)
-		}
-		return ""
+		got, want := server.Count(), len(targets[0].Sent())+len(targets[1].Sent())
+		return unless(got >= want, "%d of %d", got, want)
 	})
 	p.stop()
 	checkArrived(t, server.Profiles(), nameOfPath, targets...)

@@ -42,9 +42,8 @@ func TestTenantsShareScrapes(t *testing.T) {
 	}
 	followers := 0
 	for _, s := range p.scrapes("?job=two") {
-		if s.Follows != "one" || s.Successes == 0 {
-			t.Errorf("%s of job two follows %q, %d times", s.Type, s.Follows, s.Successes)
-		}
+		expect(t, s.Follows == "one" && s.Successes != 0,
+			"%s of job two follows %q, %d times", s.Type, s.Follows, s.Successes)
 		followers++
 	}
 	m := p.metrics()
@@ -60,23 +59,18 @@ func TestTenantsShareScrapes(t *testing.T) {
 		if r.Tenant == "team-b" {
 			job, team = "two", "b"
 		}
-		if r.Labels["job"] != job || r.Labels["team"] != team {
-			t.Fatalf("tenant %s got %v", r.Tenant, r.Labels)
-		}
+		require(t, r.Labels["job"] == job && r.Labels["team"] == team, "tenant %s got %v", r.Tenant, r.Labels)
 		counts[r.Tenant][r.Name()]++
 		if r.Name() == "process_cpu" {
 			cpu[r.Tenant][r.SHA256] = true
 		}
 	}
 	for name, n := range counts["team-a"] {
-		if counts["team-b"][name] != n {
-			t.Errorf("%s: %d for one tenant, %d for the other", name, n, counts["team-b"][name])
-		}
+		expect(t, counts["team-b"][name] == n,
+			"%s: %d for one tenant, %d for the other", name, n, counts["team-b"][name])
 	}
 	for sum := range cpu["team-a"] {
-		if !cpu["team-b"][sum] {
-			t.Error("a CPU profile did not reach both tenants")
-		}
+		expect(t, cpu["team-b"][sum], "a CPU profile did not reach both tenants")
 	}
 	asked := len(tg.RequestsFor("/debug/pprof/profile"))
 	if n := counts["team-a"]["process_cpu"]; tg.Overlaps() != 0 || asked > n+1 {
@@ -98,15 +92,11 @@ func TestTenantsWithOtherSettings(t *testing.T) {
 		})
 	}
 	for _, s := range p.scrapes("") {
-		if s.Follows != "" {
-			t.Errorf("%s of job %s follows %s", s.Type, s.Job, s.Follows)
-		}
+		expect(t, s.Follows == "", "%s of job %s follows %s", s.Type, s.Job, s.Follows)
 	}
 	p.stop()
 	noneRefused(t, server)
-	if tg.Overlaps() != 0 {
-		t.Errorf("%d CPU profiles overlapped", tg.Overlaps())
-	}
+	expect(t, tg.Overlaps() == 0, "%d CPU profiles overlapped", tg.Overlaps())
 }
 
 // discover says whose scrape a job shares.
@@ -117,15 +107,10 @@ func TestDiscoverNamesTheLeader(t *testing.T) {
 	config := writeConfig(t, tenantsConfig(server, ", goroutine: {interval: 5s}", tg))
 	r := call(t, "", "discover", "--config", config)
 	lines := strings.Split(strings.TrimSpace(r.stdout), "\n")
-	if r.code != exitDone || len(lines) != 2 {
-		t.Fatalf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
-	}
-	if strings.Contains(lines[0], "follows") {
-		t.Errorf("the first job follows: %s", lines[0])
-	}
+	require(t, r.code == exitDone && len(lines) == 2, "exit code %d\n%s%s", r.code, r.stdout, r.stderr)
+	expect(t, !strings.Contains(lines[0], "follows"), "the first job follows: %s", lines[0])
 	for _, part := range strings.Split(lines[1], `{"type"`)[1:] {
-		if strings.Contains(part, `"follows":"one"`) == strings.HasPrefix(part, `:"goroutine"`) {
-			t.Errorf("whom does it follow? %s", part)
-		}
+		expect(t, strings.Contains(part, `"follows":"one"`) != strings.HasPrefix(part, `:"goroutine"`),
+			"whom does it follow? %s", part)
 	}
 }
