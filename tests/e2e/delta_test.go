@@ -66,8 +66,7 @@ func counted(lines [][]served, path string, from, until int64) (first, last *ser
 
 func readServed(t *testing.T, path string) (lines []served) {
 	t.Helper()
-	body, err := os.ReadFile(path)
-	must(t, err)
+	body := readFile(t, path)
 	for _, line := range strings.Split(strings.TrimSpace(string(body)), "\n") {
 		var s served
 		if err := json.Unmarshal([]byte(line), &s); err != nil {
@@ -106,17 +105,13 @@ func checkIntervals(t *testing.T, received []pyroscope.Received, lines [][]serve
 		}
 		for counter, n := range did {
 			checked[r.Name()+"/"+counter]++
-			if sums[counter] > n {
-				t.Errorf("%s from %d to %d: %d %s, but the program did %d", r.Name(), from, until,
-					sums[counter], counter, n)
-			}
+			expect(t, sums[counter] <= n,
+				"%s from %d to %d: %d %s, but the program did %d", r.Name(), from, until, sums[counter], counter, n)
 		}
 	}
 	t.Logf("intervals compared with what the program did: %v", checked)
 	for _, key := range []string{"memory/alloc_objects", "memory/alloc_space", "mutex/contentions", "block/contentions"} {
-		if checked[key] < 3 {
-			t.Errorf("only %d intervals of %s", checked[key], key)
-		}
+		expect(t, checked[key] >= 3, "only %d intervals of %s", checked[key], key)
 	}
 }
 
@@ -125,7 +120,6 @@ func checkIntervals(t *testing.T, received []pyroscope.Received, lines [][]serve
 // own account, and together they are not more than all processes counted, nor next to nothing.
 func TestRestartsUnderLoad(t *testing.T) {
 	t.Parallel()
-	bin(t)
 	path := os.Getenv("PROFPULL_LOADGEN")
 	if path == "" {
 		t.Skip("PROFPULL_LOADGEN names no program")
@@ -174,25 +168,15 @@ write:
 `)
 	for round := 0; round <= restarts; round++ {
 		before := p.metrics().sum("profpull_delta_total", "result", "delta")
-		p.wait("some deltas of each type", func() string {
-			n := p.metrics().sum("profpull_delta_total", "result", "delta") - before
-			if n < float64(9+3*(round%4)) {
-				return fmt.Sprint(n)
-			}
-			return ""
-		})
+		reaches(t, "some deltas of each type", float64(9+3*(round%4)),
+			func() float64 { return p.metrics().sum("profpull_delta_total", "result", "delta") - before })
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
 		if round < restarts {
 			cmd = launch()
 		}
 	}
-	p.wait("the queue to be empty", func() string {
-		if l := p.metrics().ledger("main"); l.queued+l.inFlight > 0 {
-			return fmt.Sprint(l)
-		}
-		return ""
-	})
+	p.waitSent("main")
 	var lines [][]served
 	all := map[string]int64{} // name/counter -> what all processes counted
 	largest := map[string]int64{}
@@ -211,19 +195,13 @@ write:
 	}
 	sent := map[string]int64{}
 	for _, r := range server.Profiles() {
-		if r.Labels["__delta__"] != "false" {
-			t.Errorf("%s has the labels %v", r.Name(), r.Labels)
-		}
-		if r.Profile.Negative {
-			t.Errorf("a negative value in %s of %v", r.Name(), r.At)
-		}
+		expect(t, r.Labels["__delta__"] == "false", "%s has the labels %v", r.Name(), r.Labels)
+		expect(t, !r.Profile.Negative, "a negative value in %s of %v", r.Name(), r.At)
 		for _, counter := range counters {
 			key := r.Name() + "/" + counter
 			n := r.Profile.Sums()[counter]
 			sent[key] += n
-			if n > largest[key] {
-				t.Errorf("%d %s in one interval; no process counted more than %d", n, key, largest[key])
-			}
+			expect(t, n <= largest[key], "%d %s in one interval; no process counted more than %d", n, key, largest[key])
 		}
 	}
 	for key, n := range all {
@@ -231,14 +209,10 @@ write:
 			continue
 		}
 		t.Logf("%s: %d of %d sent", key, sent[key], n)
-		if sent[key] > n || sent[key] < n/10 {
-			t.Errorf("%s: %d sent, %d counted", key, sent[key], n)
-		}
+		expect(t, sent[key] <= n && sent[key] >= n/10, "%s: %d sent, %d counted", key, sent[key], n)
 	}
 	m := p.metrics()
 	checkIntervals(t, server.Profiles(), lines, types)
-	if n := m.sum("profpull_delta_total", "result", "rebased"); n < float64(restarts) {
-		t.Errorf("%v restarts were seen", n)
-	}
+	atLeast(t, "restarts seen", m.sum("profpull_delta_total", "result", "rebased"), float64(restarts))
 	noneRefused(t, server)
 }

@@ -4,12 +4,10 @@ import (
 	"bytes"
 	"encoding/binary"
 	"net/http"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
-	"profpull.test/e2e/fakes/loop"
 	"profpull.test/e2e/fakes/pyroscope"
 )
 
@@ -36,7 +34,7 @@ func oldCPU() []byte {
 
 func serveOldProfiles(t *testing.T) string {
 	t.Helper()
-	s, err := loop.Start("", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case "/pprof/profile":
 			w.Write(oldCPU())
@@ -47,16 +45,13 @@ func serveOldProfiles(t *testing.T) string {
 		default:
 			http.NotFound(w, r)
 		}
-	}), nil)
-	must(t, err)
-	t.Cleanup(s.Down)
+	})
 	return s.Addr()
 }
 
 // Profiles of gperftools arrive as pprof, with a time, and pprof reads them.
 func TestOldProfiles(t *testing.T) {
 	t.Parallel()
-	bin(t)
 	target := serveOldProfiles(t)
 	server := newPyroscope(t, pyroscope.Options{})
 	p := run(t, `
@@ -80,50 +75,35 @@ write:
 	}
 	cpu := waitProfiles(t, server, 1, of("process_cpu"))[0]
 	top := pprofTop(t, cpu.Raw)
-	for _, part := range []string{"cpu", "300ms", "120ms", "server", "Time: ", "Duration: "} {
-		if !strings.Contains(top, part) {
-			t.Errorf("no %q in\n%s", part, top)
-		}
-	}
+	has(t, "pprof -top", top, "cpu", "300ms", "120ms", "server", "Time: ", "Duration: ")
 	heap := waitProfiles(t, server, 1, of("memory"))[0]
 	if top := pprofTop(t, heap.Raw, "-sample_index=inuse_space"); !strings.Contains(top, "10kB") {
 		t.Errorf("not 10 KiB in use:\n%s", top)
 	}
 	p.wait("the one that is cut to fail", func() string {
-		if s := p.scrape("/cut"); s != nil && s.Reason == "bad_legacy" && strings.Contains(s.LastError, "ends within") {
-			return ""
-		}
-		return "no error yet"
+		s := p.scrape("/cut")
+		return unless(s != nil && s.Reason == "bad_legacy" && strings.Contains(s.LastError, "ends within"),
+			"no error yet")
 	})
 	noneRefused(t, server)
 	m := p.metrics()
-	if m.sum("profpull_conversions_total", "result", "ok") < 2 {
-		t.Error("conversions are not counted")
-	}
-	if text := m.ledger("main").balance(); text != "" {
-		t.Error(text)
-	}
-	p.stop()
+	expect(t, m.sum("profpull_conversions_total", "result", "ok") >= 2, "conversions are not counted")
+	text := m.ledger("main").balance()
+	expect(t, text == "", "%s", text)
 }
 
 // `profpull scrape` says what an old profile is, and writes what it is converted to.
 func TestScrapeOldProfile(t *testing.T) {
 	t.Parallel()
-	bin(t)
 	target := serveOldProfiles(t)
 	file := filepath.Join(t.TempDir(), "out.pb.gz")
 	r := call(t, "", "scrape", "http://"+target+"/pprof/profile?seconds=1", "-o", file)
-	if r.code != 0 || !strings.Contains(r.stdout, "an old format, converted to pprof, gzip") ||
-		!strings.Contains(r.stdout, "samples/count cpu/nanoseconds") {
-		t.Errorf("%d\n%s%s", r.code, r.stdout, r.stderr)
-	}
-	raw, err := os.ReadFile(file)
-	must(t, err)
-	if top := pprofTop(t, raw); !strings.Contains(top, "300ms") {
-		t.Error(top)
-	}
+	expect(t, r.code == 0 && strings.Contains(r.stdout, "an old format, converted to pprof, gzip") &&
+		strings.Contains(r.stdout, "samples/count cpu/nanoseconds"),
+		"%d\n%s%s", r.code, r.stdout, r.stderr)
+	raw := readFile(t, file)
+	top := pprofTop(t, raw)
+	expect(t, strings.Contains(top, "300ms"), "%s", top)
 	r = call(t, "", "scrape", "http://"+target+"/cut")
-	if r.code != 3 || !strings.Contains(r.stderr, "bad_legacy") {
-		t.Errorf("%d\n%s", r.code, r.stderr)
-	}
+	expect(t, r.code == 3 && strings.Contains(r.stderr, "bad_legacy"), "%d\n%s", r.code, r.stderr)
 }

@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"fmt"
-	"os"
 	"os/exec"
 	"strings"
 	"testing"
@@ -15,10 +14,7 @@ import (
 // cpuTime is what the program has used so far, of all its threads.
 func (p *program) cpuTime() time.Duration {
 	p.t.Helper()
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.cmd.Process.Pid))
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	text := readFile(p.t, fmt.Sprintf("/proc/%d/stat", p.cmd.Process.Pid))
 	fields := strings.Fields(string(text[strings.LastIndexByte(string(text), ')')+1:]))
 	var user, system int64
 	_, _ = fmt.Sscan(fields[11]+" "+fields[12], &user, &system)
@@ -37,10 +33,7 @@ func TestFewDescriptors(t *testing.T) {
 		t.Skip("needs prlimit (util-linux)")
 	}
 	server := newPyroscope(t, pyroscope.Options{})
-	var targets []*target.Target
-	for i := 0; i < 100; i++ {
-		targets = append(targets, newTarget(t, target.Options{}))
-	}
+	targets := newTargets(t, 100, target.Options{})
 	p := startUnder(t, []string{prlimit, "--nofile=220:220", "--"}, `
 global: {scrape_interval: 5s}
 scrape_configs:
@@ -60,11 +53,8 @@ write:
 		return ""
 	})
 	took := time.Since(begin)
-	if used := p.cpuTime(); used > took/2+2*time.Second {
-		t.Errorf("%v of CPU in %v", used, took)
-	}
+	used := p.cpuTime()
+	expect(t, used <= took/2+2*time.Second, "%v of CPU in %v", used, took)
 	p.stop()
-	if n := len(p.stderr.String()); n > 200<<10 {
-		t.Errorf("%d bytes of log", n)
-	}
+	atMost(t, "bytes of log", len(p.stderr.String()), 200<<10)
 }

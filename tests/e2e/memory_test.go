@@ -37,44 +37,26 @@ func TestLittleMemory(t *testing.T) {
 		large = append(large, newTarget(t, target.Options{Bodies: map[string][]byte{"/debug/pprof/allocs": heap, "/debug/pprof/heap": heap}}))
 		small = append(small, newTarget(t, target.Options{}))
 	}
-	p := startUnder(t, group.Wrapper(), `
-global: {scrape_interval: 2s}
-scrape_configs:
-  - job_name: small
-    profiles: {block: {enabled: false}, goroutine: {enabled: false}, mutex: {enabled: false}, process_cpu: {enabled: false}}
-    static_configs:
-`+staticTargets("small", small...)+`
-  - job_name: large
-    profiles: {block: {enabled: false}, goroutine: {enabled: false}, mutex: {enabled: false}, process_cpu: {enabled: false}, heap: {enabled: true}}
-    static_configs:
-`+staticTargets("large", large...)+`
-write:
-  - {name: main, url: "`+server.URL()+`"}
-`)
+	p := startUnder(t, group.Wrapper(), scraping(job("small", "scrape_interval: 2s, profiles: "+only("memory: {}"), small...)+
+		job("large", "scrape_interval: 2s, profiles: "+only("heap: {enabled: true}, memory: {}"), large...),
+		to(server)))
 	p.waitUp()
 	var m metrics
 	p.wait("scrapes of both", func() string {
 		m = p.metrics()
 		good := m.sum("profpull_scrapes_total", "job", "small", "result", "ok")
 		bad := m.sum("profpull_scrapes_total", "job", "large", "result", "failed")
-		if good < 30 || bad < 30 {
-			return fmt.Sprintf("%v good ones of small, %v failed ones of large", good, bad)
-		}
-		return ""
+		return unless(good >= 30 && bad >= 30, "%v good ones of small, %v failed ones of large", good, bad)
 	})
-	if n := m.sum("profpull_scrapes_total", "job", "small", "result", "failed"); n != 0 {
-		t.Errorf("%v scrapes of small profiles failed", n)
-	}
+	equal(t, "failed scrapes of small profiles",
+		m.sum("profpull_scrapes_total", "job", "small", "result", "failed"), 0)
 	// Which of the ceilings a body meets first depends on what else arrives at that moment.
 	refused := m.sum("profpull_work_refused_total") + m.sum("profpull_http_requests_total", "client", "scrape", "result", "no_room")
 	limit := m.sum("profpull_memory_limit_bytes")
-	if refused == 0 || limit <= 0 || limit > 128<<20 {
-		t.Errorf("%v profiles refused for lack of memory, the limit is %v", refused, limit)
-	}
-	if n := group.Killed(); n != 0 || p.ended() {
-		t.Errorf("the kernel has killed %d: %s", n, group.Figures())
-	}
-	p.stop()
+	expect(t, refused != 0 && limit > 0 && limit <= 128<<20,
+		"%v profiles refused for lack of memory, the limit is %v", refused, limit)
+	n := group.Killed()
+	expect(t, n == 0 && !p.ended(), "the kernel has killed %d: %s", n, group.Figures())
 }
 
 // The test program as a program of its own whose heap profile is large: one stack for each path through
@@ -140,9 +122,7 @@ func TestMemoryIsShort(t *testing.T) {
 			n, err = resp.Body.Read(buf)
 			size += n
 		}
-		if size < 70<<10 {
-			t.Fatalf("its heap profile has %d bytes only", size)
-		}
+		require(t, size >= 70<<10, "its heap profile has %d bytes only", size)
 		return ""
 	})
 	server := newPyroscope(t, pyroscope.Options{})
@@ -164,10 +144,8 @@ scrape_configs:
 				return fmt.Sprintf("%+v", s)
 			}
 		}
-		if n := len(p.scrapes("")); n != targets {
-			return fmt.Sprintf("%d scrapes", n)
-		}
-		return ""
+		n := len(p.scrapes(""))
+		return unless(n == targets, "%d scrapes", n)
 	})
 	least, most := int64(1<<62), int64(0)
 	for _, s := range p.scrapes("") {
@@ -178,13 +156,9 @@ scrape_configs:
 			most = s.Successes
 		}
 	}
-	if most > 2*least+2 {
-		t.Errorf("one target was served %d times, another one %d times", most, least)
-	}
+	expect(t, most <= 2*least+2, "one target was served %d times, another one %d times", most, least)
 	m := p.metrics()
-	if n := m.sum("profpull_scrapes_total", "result", "failed"); n != 0 {
-		t.Errorf("%v scrapes failed", n)
-	}
+	equal(t, "failed scrapes", m.sum("profpull_scrapes_total", "result", "failed"), 0)
 	if n := m.sum("profpull_scrape_memory_wait_seconds_count"); n == 0 {
 		t.Error("no scrape waited for memory")
 	}
@@ -195,8 +169,6 @@ scrape_configs:
 		}
 		return ""
 	})
-	if _, page := p.get("/targets"); !strings.Contains(page, "memory is the bottleneck") {
-		t.Error("the page of targets does not name the bottleneck")
-	}
-	p.stop()
+	_, page := p.get("/targets")
+	has(t, "the page", page, "memory is the bottleneck")
 }

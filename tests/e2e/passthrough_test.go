@@ -6,7 +6,6 @@ import (
 	"io"
 	"math/rand"
 	"net/http"
-	"os"
 	"regexp"
 	"strconv"
 	"sync"
@@ -19,14 +18,9 @@ import (
 // peak is the most memory that the program had resident, in bytes.
 func (p *program) peak() int64 {
 	p.t.Helper()
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	text := readFile(p.t, fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
 	m := regexp.MustCompile(`VmHWM:\s+(\d+) kB`).FindSubmatch(text)
-	if m == nil {
-		p.t.Fatalf("no VmHWM in\n%s", text)
-	}
+	require(p.t, m != nil, "no VmHWM in\n%s", text)
 	kb, _ := strconv.ParseInt(string(m[1]), 10, 64)
 	return kb << 10
 }
@@ -43,7 +37,6 @@ func serveOn(t *testing.T, handler http.HandlerFunc) string {
 // A profile of 20 MB goes to two endpoints as it is: byte for byte, and held in memory once.
 func TestLargePassthrough(t *testing.T) {
 	t.Parallel()
-	bin(t)
 	// 20 MB of noise, which gzip cannot compress, in an unknown field.
 	noise := make([]byte, 20<<20)
 	rand.New(rand.NewSource(1)).Read(noise)
@@ -91,21 +84,15 @@ write:
 	p.wait("both endpoints to have it", func() string {
 		mu.Lock()
 		defer mu.Unlock()
-		if len(got) < 2 {
-			return fmt.Sprint(got)
-		}
-		return ""
+		return unless(len(got) >= 2, "%v", got)
 	})
 	mu.Lock()
 	defer mu.Unlock()
 	for path, whole := range got {
-		if !whole {
-			t.Errorf("%s has not got the profile as it was", path)
-		}
+		expect(t, whole, "%s has not got the profile as it was", path)
 	}
 	more := p.peak() - before
 	t.Logf("a body of %d bytes took %d bytes more at the peak", len(body), more)
-	if !instrumented(t) && more > int64(len(body))*3/2 {
-		t.Errorf("%d bytes of memory for a body of %d bytes", more, len(body))
-	}
+	expect(t, instrumented(t) || more <= int64(len(body))*3/2,
+		"%d bytes of memory for a body of %d bytes", more, len(body))
 }

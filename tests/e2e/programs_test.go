@@ -108,7 +108,6 @@ func startPrograms(t *testing.T) map[string]string {
 // the right labels and sample types, and what arrived of the load program names its functions.
 func TestRealPrograms(t *testing.T) {
 	t.Parallel()
-	bin(t)
 	addresses := startPrograms(t)
 	server := newPyroscope(t, pyroscope.Options{})
 	var static strings.Builder
@@ -135,19 +134,13 @@ write:
 			got := waitProfiles(t, server, 1, func(r *pyroscope.Received) bool {
 				return r.Name() == name && r.Labels["service_name"] == service
 			})[0]
-			if !got.Profile.HasSampleType(sampleType) {
-				t.Errorf("%s of %s has the sample types %v", name, service, got.Profile.SampleTypes)
-			}
-			if got.Labels["instance"] != address || got.Labels["job"] != "real" || got.Labels["cluster"] != "test" {
-				t.Errorf("%s of %s has the labels %v", name, service, got.Labels)
-			}
-			if !pprof.IsGzip(got.Raw) {
-				t.Errorf("%s of %s did not arrive as gzip", name, service)
-			}
+			expect(t, got.Profile.HasSampleType(sampleType),
+				"%s of %s has the sample types %v", name, service, got.Profile.SampleTypes)
+			hasLabels(t, got.Labels, "instance", address, "job", "real", "cluster", "test")
+			expect(t, pprof.IsGzip(got.Raw), "%s of %s did not arrive as gzip", name, service)
 			for label := range got.Labels {
-				if strings.HasPrefix(label, "__") && label != "__name__" && label != "__delta__" {
-					t.Errorf("%s of %s has the internal label %s", name, service, label)
-				}
+				expect(t, !strings.HasPrefix(label, "__") || label == "__name__" || label == "__delta__",
+					"%s of %s has the internal label %s", name, service, label)
 			}
 		}
 	}
@@ -156,7 +149,6 @@ write:
 	for _, s := range p.scrapes("?health=down") {
 		t.Errorf("%s is down: %s", s.URL, s.LastError)
 	}
-	p.stop()
 }
 
 // expectFunctions waits for profiles of the load program that name what it does: at least one of
@@ -182,8 +174,7 @@ func expectFunctions(t *testing.T, server *pyroscope.Server) {
 			return false
 		}
 		got := waitProfiles(t, server, 1, match)[0]
-		if top := pprofTop(t, got.Raw, "-nodecount=200", "-sample_index="+c.index); !strings.Contains(top, c.function) {
-			t.Errorf("go tool pprof -top of %s does not name %s:\n%s", c.name, c.function, top)
-		}
+		top := pprofTop(t, got.Raw, "-nodecount=200", "-sample_index="+c.index)
+		has(t, "pprof -top", top, c.function)
 	}
 }

@@ -167,8 +167,7 @@ func waitFunction(t *testing.T, p *program, pattern, function string) {
 				continue
 			}
 			read[file] = true
-			raw, err := os.ReadFile(file)
-			must(t, err)
+			raw := readFile(t, file)
 			if top = pprofTop(t, raw); strings.Contains(top, function) {
 				return ""
 			}

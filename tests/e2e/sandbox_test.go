@@ -17,8 +17,7 @@ import (
 // inStatus is a line of /proc/PID/status; "self" is this process.
 func inStatus(t *testing.T, pid any, key string) string {
 	t.Helper()
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%v/status", pid))
-	must(t, err)
+	text := readFile(t, fmt.Sprintf("/proc/%v/status", pid))
 	for _, line := range strings.Split(string(text), "\n") {
 		if strings.HasPrefix(line, key+":") {
 			return strings.TrimSpace(strings.TrimPrefix(line, key+":"))
@@ -50,38 +49,25 @@ func TestSandbox(t *testing.T) {
 	token.set("first-token")
 	elsewhere := filepath.Join(t.TempDir(), "other")
 	must(t, os.WriteFile(elsewhere, []byte("stolen"), 0o600))
-	p := run(t, `
-global: {scrape_interval: 1s}
-scrape_configs:
-  - job_name: one
-    authorization: {credentials_file: "`+token.path+`"}
-    profiles: {process_cpu: {enabled: false}}
-    static_configs: [{targets: ["`+tg.Addr()+`"]}]
-write:
-  - {name: main, url: "file://`+filepath.Join(t.TempDir(), "deep", "out")+`"}
-`)
+	p := run(t, scraping(job("one", "scrape_interval: 1s, authorization: {credentials_file: \""+token.path+"\"}, profiles: {process_cpu: {enabled: false}}", tg),
+		"name: main, url: \"file://"+filepath.Join(t.TempDir(), "deep", "out")+"\""))
 	_, metrics := p.get("/metrics")
 	on := func(part string) bool {
 		return strings.Contains(metrics, `profpull_sandbox{part="`+part+`"} 1`)
 	}
-	if on("no_new_privs") && inStatus(t, p.cmd.Process.Pid, "NoNewPrivs") != "1" {
-		t.Error("the metric says no_new_privs, the kernel does not")
-	}
-	if on("seccomp") && inStatus(t, p.cmd.Process.Pid, "Seccomp") != "2" {
-		t.Error("the metric says seccomp, the kernel does not")
-	}
+	expect(t, !on("no_new_privs") || inStatus(t, p.cmd.Process.Pid, "NoNewPrivs") == "1",
+		"the metric says no_new_privs, the kernel does not")
+	expect(t, !on("seccomp") || inStatus(t, p.cmd.Process.Pid, "Seccomp") == "2",
+		"the metric says seccomp, the kernel does not")
 	for _, name := range []string{"discovery", "network", "writer"} {
-		if names := threadNames(t, p.cmd.Process.Pid); !names[name] {
-			t.Errorf("no thread is named %s: %v", name, names)
-		}
+		names := threadNames(t, p.cmd.Process.Pid)
+		expect(t, names[name], "no thread is named %s: %v", name, names)
 	}
 	p.says("msg=sandbox no_new_privs=")
 	sent := func(n int) func() string {
 		return func() string {
-			if got := p.metrics().ledger("main").sent; got < float64(n) {
-				return fmt.Sprintf("%v profiles sent", got)
-			}
-			return ""
+			got := p.metrics().ledger("main").sent
+			return unless(got >= float64(n), "%v profiles sent", got)
 		}
 	}
 	p.wait("profiles in the directory", sent(1))
@@ -110,29 +96,23 @@ write:
 `
 	p := run(t, config, "--sandbox", "off")
 	for _, key := range []string{"NoNewPrivs", "Seccomp"} {
-		if got, want := inStatus(t, p.cmd.Process.Pid, key), inStatus(t, "self", key); got != want {
-			t.Errorf("%s: %s with --sandbox=off, %s without profpull", key, got, want)
-		}
+		got, want := inStatus(t, p.cmd.Process.Pid, key), inStatus(t, "self", key)
+		expect(t, got == want, "%s: %s with --sandbox=off, %s without profpull", key, got, want)
 	}
 	p.says("msg=sandbox no_new_privs=off seccomp=off landlock=off")
 
 	// Nobody knows what a plugin opens.
 	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
-	if err := os.WriteFile(kubeconfig, []byte(`{"current-context": "c", "contexts": [{"name": "c", "context": {"cluster": "k", "user": "u"}}],
+	must(t, os.WriteFile(kubeconfig, []byte(`{"current-context": "c", "contexts": [{"name": "c", "context": {"cluster": "k", "user": "u"}}],
 "clusters": [{"name": "k", "cluster": {"server": "http://127.0.0.1:1"}}],
-"users": [{"name": "u", "user": {"exec": {"apiVersion": "client.authentication.k8s.io/v1", "command": "true", "interactiveMode": "Never"}}}]}`), 0o600); err != nil {
-		t.Fatal(err)
-	}
+"users": [{"name": "u", "user": {"exec": {"apiVersion": "client.authentication.k8s.io/v1", "command": "true", "interactiveMode": "Never"}}}]}`), 0o600))
 	file := writeConfig(t, `
 scrape_configs:
   - {job_name: one, kubernetes_sd_configs: [{role: pod, kubeconfig_file: "`+kubeconfig+`"}]}
 write:
   - {name: main, url: "http://127.0.0.1:1"}
 `)
-	r := call(t, "", "run", "--config", file, "--listen", "", "--sandbox", "required")
-	if r.code != 1 || !strings.Contains(r.stderr, "--sandbox=required: ") {
-		t.Errorf("exit code %d, %s", r.code, r.stderr)
-	}
+	expectCall(t, 1, "*", "--sandbox=required: ", "run", "--config", file, "--listen", "", "--sandbox", "required")
 }
 
 // TestWriteURLKeepsSecrets checks that credentials of one server never reach another one: the program
@@ -167,14 +147,9 @@ write:
 `)
 		r := call(t, "", "run", "--config", file, "--listen", "", "--write.url", row.url)
 		want := "--write.url: " + row.url + ` is not the server of the endpoint "main", https://127.0.0.1:4040, and must not get its ` + row.what
-		if r.code != 1 || !strings.Contains(r.stderr, want) {
-			t.Errorf("%s: exit code %d, expected %q in %s", row.keys, r.code, want, r.stderr)
-		}
-		if strings.Contains(r.stderr, "geheim") {
-			t.Errorf("%s: the message shows the secret: %s", row.keys, r.stderr)
-		}
+		expect(t, r.code == 1 && strings.Contains(r.stderr, want),
+			"%s: exit code %d, expected %q in %s", row.keys, r.code, want, r.stderr)
+		expect(t, !strings.Contains(r.stderr, "geheim"), "%s: the message shows the secret: %s", row.keys, r.stderr)
 	}
-	if n := bytes.Load(); n != 0 {
-		t.Errorf("the wrong host saw %d changes of connections", n)
-	}
+	equal(t, "changes of connections at the wrong host", bytes.Load(), 0)
 }

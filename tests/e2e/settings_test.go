@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"profpull.test/e2e/fakes/loop"
 	"profpull.test/e2e/fakes/pyroscope"
 )
 
@@ -26,7 +25,6 @@ const nothingEnabled = `    profiles:
 // the job itself would fetch none, and that every hour. A wrong label costs its own type.
 func TestSettingsOfOneTarget(t *testing.T) {
 	t.Parallel()
-	bin(t)
 	program := startLoadgen(t)
 	host, port, _ := net.SplitHostPort(program)
 	server := newPyroscope(t, pyroscope.Options{})
@@ -72,10 +70,8 @@ write:
 	heaps := waitProfiles(t, server, 2, of("memory"))
 	cpus := waitProfiles(t, server, 1, of("process_cpu"))
 	p.wait("a goroutine profile to be dropped by its rule", func() string {
-		if p.metrics().sum("profpull_profile_relabel_total", "job", "files", "outcome", "dropped") > 0 {
-			return ""
-		}
-		return "none yet"
+		return unless(p.metrics().sum("profpull_profile_relabel_total", "job", "files", "outcome", "dropped") > 0,
+			"none yet")
 	})
 	for _, r := range append(heaps, cpus...) {
 		want := map[string]string{"service_name": "shop/steered", "job": "files", "team": r.Name() + "/files",
@@ -84,64 +80,48 @@ write:
 			want["__delta__"] = "false" // not the rules' to take away
 		}
 		for name, value := range r.Labels {
-			if want[name] != value {
-				t.Errorf("%s arrived with %s=%q", r.Name(), name, value)
-			}
+			expect(t, want[name] == value, "%s arrived with %s=%q", r.Name(), name, value)
 			delete(want, name)
 		}
-		if len(want) > 0 {
-			t.Errorf("%s lacks %v", r.Name(), want)
-		}
-		if r.Tenant != "perf" {
-			t.Errorf("%s came for the tenant %q", r.Name(), r.Tenant)
-		}
+		expect(t, len(want) == 0, "%s lacks %v", r.Name(), want)
+		expect(t, r.Tenant == "perf", "%s came for the tenant %q", r.Name(), r.Tenant)
 	}
 	// How long it was is in the URL below: on a busy machine Go ends a profile somewhat sooner or later.
 	if text := pprofTop(t, cpus[0].Raw); !strings.Contains(text, "Type: cpu") {
 		t.Errorf("no CPU profile:\n%s", text)
 	}
 	for _, part := range []string{"/debug/pprof/profile?seconds=1", "/debug/pprof/goroutine", "/debug/pprof/heap"} {
-		if s := p.scrape("http://" + program + part); s == nil {
-			t.Errorf("no scrape of %s", part)
-		}
+		s := p.scrape("http://" + program + part)
+		expect(t, s != nil, "no scrape of %s", part)
 	}
-	if n := len(p.scrapes("")); n != 3 {
-		t.Errorf("%d scrapes, expected 3", n)
-	}
+	equal(t, "scrapes", len(p.scrapes("")), 3)
 	for _, r := range server.Profiles() {
-		if r.Name() == "goroutine" {
-			t.Errorf("a profile arrived that a rule drops")
-		}
+		expect(t, r.Name() != "goroutine", "a profile arrived that a rule drops")
 	}
-	if n := p.metrics().sum("profpull_target_problems_total", "job", "files", "type", "mutex"); n < 1 {
-		t.Errorf("the wrong port was not counted")
-	}
+	atLeast(t, "counts of the wrong port",
+		p.metrics().sum("profpull_target_problems_total", "job", "files", "type", "mutex"), 1)
 	const sentence = `label __profile_mutex_port__: expected a port from 1 to 65535, got \"99999\"`
 	p.says(sentence)
 	noneRefused(t, server)
 	p.stop()
 
 	r := call(t, "", "discover", "--config", p.config)
-	if r.code != 0 || !strings.Contains(r.stdout, `"problems":["profile type mutex: `+sentence+`"]`) ||
-		!strings.Contains(r.stdout, `/debug/pprof/profile?seconds=1","interval":"2s"}`) {
-		t.Errorf("discover: %d\n%s%s", r.code, r.stdout, r.stderr)
-	}
+	expect(t, r.code == 0 && strings.Contains(r.stdout, `"problems":["profile type mutex: `+sentence+`"]`) &&
+		strings.Contains(r.stdout, `/debug/pprof/profile?seconds=1","interval":"2s"}`),
+		"discover: %d\n%s%s", r.code, r.stdout, r.stderr)
 }
 
 // A recording goes byte for byte to where it can be read, and as profiles to where it cannot.
 func TestRecordingsPassThrough(t *testing.T) {
 	t.Parallel()
-	bin(t)
 	recording := recording(time.Now())
-	java, err := loop.Start("", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	java := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/jfr" || r.URL.RawQuery != "seconds=1" {
 			http.NotFound(w, r)
 			return
 		}
 		w.Write(recording)
-	}), nil)
-	must(t, err)
-	t.Cleanup(java.Down)
+	})
 	server := newPyroscope(t, pyroscope.Options{})
 	dir := t.TempDir()
 	p := run(t, `
@@ -158,36 +138,28 @@ write:
 	waitProfiles(t, server, 2*9, func(r *pyroscope.Received) bool { return r.API == "push" })
 	for _, r := range waitProfiles(t, server, 2, func(r *pyroscope.Received) bool { return r.API == "ingest" }) {
 		if r.API == "push" {
-			if r.Labels["service_name"] != "shop/java" || r.Labels["jfr_event"] != "wall" || r.Labels["__name__"] == "jfr" {
-				t.Errorf("%v", r.Labels)
-			}
+			expect(t, r.Labels["service_name"] == "shop/java" && r.Labels["jfr_event"] == "wall" && r.Labels["__name__"] != "jfr",
+				"%v", r.Labels)
 			continue
 		}
-		if !bytes.Equal(r.Raw, recording) {
-			t.Errorf("%d bytes arrived, and not those that were sent", len(r.Raw))
-		}
-		if r.API != "ingest" || r.Labels["service_name"] != "shop.java" || r.Query.Get("spyName") != "javaspy" {
-			t.Errorf("%s %v %v", r.API, r.Labels, r.Query)
-		}
+		expect(t, bytes.Equal(r.Raw, recording), "%d bytes arrived, and not those that were sent", len(r.Raw))
+		expect(t, r.API == "ingest" && r.Labels["service_name"] == "shop.java" && r.Query.Get("spyName") == "javaspy",
+			"%s %v %v", r.API, r.Labels, r.Query)
 	}
 	noneRefused(t, server)
 	p.wait("all recordings to be converted", func() string {
-		if m := p.metrics(); m.sum("profpull_recordings_total", "result", "converted") >= 2 && m.sum("profpull_recordings_pending") == 0 {
-			return ""
-		}
-		return "not yet"
+		m := p.metrics()
+		return unless(m.sum("profpull_recordings_total", "result", "converted") >= 2 && m.sum("profpull_recordings_pending") == 0,
+			"not yet")
 	})
 	m := p.metrics()
 	for _, endpoint := range []string{"old", "new", "disk"} {
-		if text := m.ledger(endpoint).balance(); text != "" {
-			t.Error(text)
-		}
+		text := m.ledger(endpoint).balance()
+		expect(t, text == "", "%s", text)
 	}
 	p.stop()
 	files, _ := filepath.Glob(filepath.Join(dir, "shop_java", "jfr", "*.jfr"))
-	if len(files) < 2 {
-		t.Fatalf("files: %v", files)
-	}
+	require(t, len(files) >= 2, "files: %v", files)
 	if stored, err := os.ReadFile(files[0]); err != nil || !bytes.Equal(stored, recording) {
 		t.Errorf("%s is not what was sent (%v)", files[0], err)
 	}

@@ -35,12 +35,10 @@ write:
 	file.Close()
 	p.waitUp()
 	p.says("there is no file to read the configuration from again")
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/limits", p.cmd.Process.Pid))
-	must(t, err)
+	text := readFile(t, fmt.Sprintf("/proc/%d/limits", p.cmd.Process.Pid))
 	for _, line := range strings.Split(string(text), "\n") {
-		if strings.HasPrefix(line, "Max core file size") && strings.Fields(line)[4] != "0" && strings.Fields(line)[4] != "1" {
-			t.Errorf("a core dump would hold the credentials: %s", line)
-		}
+		expect(t, !strings.HasPrefix(line, "Max core file size") || strings.Fields(line)[4] == "0" || strings.Fields(line)[4] == "1",
+			"a core dump would hold the credentials: %s", line)
 	}
 }
 
@@ -48,20 +46,11 @@ write:
 func TestSummaryAfterASecondSignal(t *testing.T) {
 	t.Parallel()
 	tg := newTarget(t, target.Options{})
-	p := run(t, `
-global: {scrape_interval: 1s}
-scrape_configs:
-  - job_name: one
-    profiles: {process_cpu: {enabled: false}}
-    static_configs: [{targets: ["`+tg.Addr()+`"]}]
-write:
-  - {name: main, url: "http://127.0.0.1:1"}
-`, "--drain-timeout", "10m")
+	p := run(t, scraping(job("one", "scrape_interval: 1s, profiles: {process_cpu: {enabled: false}}", tg),
+		"name: main, url: \"http://127.0.0.1:1\""), "--drain-timeout", "10m")
 	p.wait("queued profiles", func() string {
-		if m := p.metrics(); m.sum("profpull_write_queued_profiles") < 4 {
-			return "too few"
-		}
-		return ""
+		m := p.metrics()
+		return unless(m.sum("profpull_write_queued_profiles") >= 4, "too few")
 	})
 	_ = p.cmd.Process.Signal(syscall.SIGTERM)
 	p.says("msg=stopping signal=TERM note=\"another signal ends at once")
@@ -74,10 +63,6 @@ write:
 			line = l
 		}
 	}
-	if !strings.Contains(line, " queued=0") || strings.Contains(line, " dropped=0") {
-		t.Errorf("summary: %q", line)
-	}
-	if p.code != 0 {
-		t.Errorf("exit code %d", p.code)
-	}
+	expect(t, strings.Contains(line, " queued=0") && !strings.Contains(line, " dropped=0"), "summary: %q", line)
+	expect(t, p.code == 0, "exit code %d", p.code)
 }
