@@ -79,17 +79,10 @@ write: [{url: "http://127.0.0.1:1"}]
 	for i := 0; i < 30; i++ {
 		r, err := client.Get("http://" + addr + "/-/healthy")
 		must(t, err)
-		if r.StatusCode != http.StatusOK {
-			t.Errorf("/-/healthy: %s", r.Status)
-		}
+		expect(t, r.StatusCode == http.StatusOK, "/-/healthy: %s", r.Status)
 		r.Body.Close()
 	}
 	m := p.metrics()
-	if n := m.sum("profpull_admin_connections"); n > 64 {
-		t.Errorf("%v connections", n)
-	}
-	if n := m.sum("profpull_admin_connections_ended_total", "reason", "crowded"); n < 32 {
-		t.Errorf("%v connections made room", n)
-	}
-	p.stop()
+	atMost(t, "connections", m.sum("profpull_admin_connections"), 64)
+	atLeast(t, "connections that made room", m.sum("profpull_admin_connections_ended_total", "reason", "crowded"), 32)
 }

@@ -123,9 +123,7 @@ func (b *browser) call(method string, params map[string]any) map[string]any {
 	if err == nil {
 		_, err = b.to.Write(append(text, 0))
 	}
-	if err != nil {
-		b.t.Fatalf("%s: %v", method, err)
-	}
+	require(b.t, err == nil, "%s: %v", method, err)
 	select {
 	case got := <-answer:
 		if e := got["error"]; e != nil {
@@ -160,10 +158,7 @@ func (b *browser) open(url, ready string) {
 		if !isLoaded {
 			return "not loaded"
 		}
-		if b.eval(ready) != true {
-			return "not yet: " + ready
-		}
-		return ""
+		return unless(b.eval(ready) == true, "not yet: %s", ready)
 	})
 	b.accessible(url)
 }
@@ -172,9 +167,8 @@ func (b *browser) open(url, ready string) {
 func (b *browser) eval(expression string) any {
 	b.t.Helper()
 	got := b.call("Runtime.evaluate", map[string]any{"expression": expression, "returnByValue": true, "awaitPromise": true})
-	if e := got["exceptionDetails"]; e != nil {
-		b.t.Fatalf("%s: %v", expression, e)
-	}
+	e := got["exceptionDetails"]
+	require(b.t, e == nil, "%s: %v", expression, e)
 	return got["result"].(map[string]any)["value"]
 }
 
@@ -188,16 +182,12 @@ func (b *browser) shoot(name string) {
 	b.t.Helper()
 	got := b.call("Page.captureScreenshot", map[string]any{"format": "png"})
 	png, err := base64.StdEncoding.DecodeString(got["data"].(string))
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	must(b.t, err)
 	dir := filepath.Join(filepath.Dir(bin(b.t)), "screenshots")
 	if os.MkdirAll(dir, 0o777) != nil || os.WriteFile(filepath.Join(dir, name+".png"), png, 0o666) != nil {
 		b.t.Logf("%s could not be written to %s", name, dir)
 	}
-	if len(png) < 10000 {
-		b.t.Errorf("the picture %s has %d bytes: an empty page?", name, len(png))
-	}
+	expect(b.t, len(png) >= 10000, "the picture %s has %d bytes: an empty page?", name, len(png))
 }
 
 // sound fails the test if a script has failed or the browser has refused something.

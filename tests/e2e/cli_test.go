@@ -35,13 +35,10 @@ func expectCall(t *testing.T, code int, stdout, stderr string, args ...string) r
 	t.Helper()
 	r := call(t, "", args...)
 	check := func(name, got, want string) {
-		if want != "*" && (want == "" && got != "" || !strings.Contains(got, want)) {
-			t.Errorf("%v: %s is %q, expected %q in it", args, name, got, want)
-		}
+		expect(t, want == "*" || (want != "" || got == "") && strings.Contains(got, want),
+			"%v: %s is %q, expected %q in it", args, name, got, want)
 	}
-	if r.code != code {
-		t.Errorf("%v: exit code %d, expected %d\n%s%s", args, r.code, code, r.stdout, r.stderr)
-	}
+	expect(t, r.code == code, "%v: exit code %d, expected %d\n%s%s", args, r.code, code, r.stdout, r.stderr)
 	check("stdout", r.stdout, stdout)
 	check("stderr", r.stderr, stderr)
 	return r
@@ -136,15 +133,12 @@ write:
 				errors = append(errors, strings.TrimPrefix(line, file))
 			}
 		}
-		if len(errors) != len(mistakes) {
-			t.Fatalf("%s: %d errors, expected %d:\n%s", subcommand, len(errors), len(mistakes), r.stderr)
-		}
+		require(t, len(errors) == len(mistakes),
+			"%s: %d errors, expected %d:\n%s", subcommand, len(errors), len(mistakes), r.stderr)
 		for i, m := range mistakes {
 			line, column := place(text, m.at)
 			want := regexp.MustCompile(fmt.Sprintf(`^:%d:%d: %s[^ ]*: .*%s`, line, column, regexp.QuoteMeta(m.path), m.says))
-			if !want.MatchString(errors[i]) {
-				t.Errorf("%s: error %q, expected %s", subcommand, errors[i], want)
-			}
+			expect(t, want.MatchString(errors[i]), "%s: error %q, expected %s", subcommand, errors[i], want)
 		}
 	}
 }
@@ -168,22 +162,18 @@ write:
   - {name: main, url: "http://127.0.0.1:1", authorization: {credentials: hidden-word}, headers: {X-Key: hidden-word}}
 `)
 	first := expectCall(t, exitDone, "*", "", "check", "--dump", "--config", file)
-	if strings.Contains(first.stdout, "hidden-word") || !strings.Contains(first.stdout, "<secret>") {
-		t.Errorf("the dump shows a secret:\n%s", first.stdout)
-	}
+	lacks(t, "the dump", first.stdout, "hidden-word")
+	has(t, "the dump", first.stdout, "<secret>")
 	again := expectCall(t, exitDone, "*", "", "check", "--dump", "--config", writeConfig(t, first.stdout))
-	if again.stdout != first.stdout {
-		t.Errorf("the dump of a dump is another:\n%s\n---\n%s", first.stdout, again.stdout)
-	}
+	expect(t, again.stdout == first.stdout,
+		"the dump of a dump is another:\n%s\n---\n%s", first.stdout, again.stdout)
 }
 
 // The examples in the repository are valid configurations.
 func TestExamples(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("../../examples/*.[ya][al]*")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no examples: %v", err)
-	}
+	require(t, err == nil && len(files) != 0, "no examples: %v", err)
 	for _, file := range files {
 		expectCall(t, exitDone, "good", "", "check", "--config", file)
 	}
@@ -205,9 +195,8 @@ func discoverLines(t *testing.T, text string) []found {
 	var all []found
 	for _, line := range strings.Split(strings.TrimSpace(text), "\n") {
 		var f found
-		if err := json.Unmarshal([]byte(line), &f); err != nil {
-			t.Fatalf("%v: %s", err, line)
-		}
+		err := json.Unmarshal([]byte(line), &f)
+		require(t, err == nil, "%v: %s", err, line)
 		all = append(all, f)
 	}
 	return all
@@ -233,21 +222,17 @@ write:
 	for _, f := range lines {
 		byJob[f.Job] = f
 	}
-	if len(lines) != 2 {
-		t.Fatalf("%d targets:\n%s", len(lines), r.stdout)
-	}
+	require(t, len(lines) == 2, "%d targets:\n%s", len(lines), r.stdout)
 	pod := byJob["pods"]
-	if pod.Labels["pod"] != "kept" || len(pod.Scrapes) != 1 || pod.Scrapes[0].URL != "http://10.1.2.3:6060/debug/pprof/allocs" {
-		t.Errorf("the pod: %+v", pod)
-	}
+	expect(t, pod.Labels["pod"] == "kept" && len(pod.Scrapes) == 1 && pod.Scrapes[0].URL == "http://10.1.2.3:6060/debug/pprof/allocs",
+		"the pod: %+v", pod)
 	urls := map[string]string{}
 	for _, s := range byJob["fixed"].Scrapes {
 		urls[s.Type] = s.URL
 	}
-	if len(urls) != 5 || urls["process_cpu"] != "https://db.example:8443/admin/debug/pprof/profile?gc=1&seconds=7" ||
-		urls["memory"] != "https://db.example:8443/admin/debug/pprof/allocs?gc=1" {
-		t.Errorf("the static target: %v", urls)
-	}
+	expect(t, len(urls) == 5 && urls["process_cpu"] == "https://db.example:8443/admin/debug/pprof/profile?gc=1&seconds=7" &&
+		urls["memory"] == "https://db.example:8443/admin/debug/pprof/allocs?gc=1",
+		"the static target: %v", urls)
 	r = expectCall(t, exitDone, "*", "*", "discover", "--explain", "--config", file)
 	rules := map[string]int{}
 	for _, f := range discoverLines(t, r.stdout) {
@@ -255,9 +240,7 @@ write:
 			rules[f.Labels["__meta_kubernetes_pod_name"]] = f.DroppedBy.Rule
 		}
 	}
-	if len(rules) != 1 || rules["dropped"] != 2 {
-		t.Errorf("dropped by rule: %v", rules)
-	}
+	expect(t, len(rules) == 1 && rules["dropped"] == 2, "dropped by rule: %v", rules)
 
 	cluster.Down()
 	expectCall(t, exitPeer, "*", "in time", "discover", "--timeout", "2s", "--config", file)
@@ -280,21 +263,15 @@ func TestRelabel(t *testing.T) {
 {}
 `, "relabel", "--rules", rules)
 	lines := strings.Split(strings.TrimSpace(r.stdout), "\n")
-	if r.code != exitDone || len(lines) != 3 || lines[1] != "null" {
-		t.Fatalf("%d %q %q", r.code, r.stdout, r.stderr)
-	}
+	require(t, r.code == exitDone && len(lines) == 3 && lines[1] == "null", "%d %q %q", r.code, r.stdout, r.stderr)
 	var first map[string]string
 	if err := json.Unmarshal([]byte(lines[0]), &first); err != nil || len(first) != 2 || first["a"] != "xx" || first["c"] != "ü:xx" {
 		t.Errorf("%s %v", lines[0], err)
 	}
 	r = call(t, "{\"a\":\"x\"}\nnonsense\n", "relabel", "--rules", rules)
-	if r.code != exitInput || !strings.Contains(r.stderr, "2") {
-		t.Errorf("nonsense: %d %q", r.code, r.stderr)
-	}
+	expect(t, r.code == exitInput && strings.Contains(r.stderr, "2"), "nonsense: %d %q", r.code, r.stderr)
 	bad := writeConfig(t, "- {regex: '(?=x)', target_label: a}\n")
-	if r = call(t, "", "relabel", "--rules", bad); r.code != exitInput || !strings.Contains(r.stderr, bad+":1:") {
-		t.Errorf("bad rule: %d %q", r.code, r.stderr)
-	}
+	expectCall(t, exitInput, "*", bad+":1:", "relabel", "--rules", bad)
 }
 
 // scrape fetches one profile, describes it and stores it byte for byte; a response that is not a
@@ -304,19 +281,13 @@ func TestScrape(t *testing.T) {
 	tg := newTarget(t, target.Options{})
 	file := filepath.Join(t.TempDir(), "out.pb.gz")
 	r := expectCall(t, exitDone, "*", "*", "scrape", tg.URL(), "--type", "memory", "-o", file)
-	raw, err := os.ReadFile(file)
-	must(t, err)
-	if p, err := pprof.ParseGzip(raw); err != nil || !p.HasSampleType("alloc_space") {
-		t.Errorf("stored: %v", err)
-	}
-	if !strings.Contains(r.stdout+r.stderr, fmt.Sprint(len(raw))) {
-		t.Errorf("no word about the size: %q %q", r.stdout, r.stderr)
-	}
+	raw := readFile(t, file)
+	p, err := pprof.ParseGzip(raw)
+	expect(t, err == nil && p.HasSampleType("alloc_space"), "stored: %v", err)
+	has(t, "the output", r.stdout+r.stderr, fmt.Sprint(len(raw)))
 	sent, _ := pprof.Inflate(raw, 1<<20)
 	want := pprof.Make("heap", pprof.Options{})
-	if len(sent) != len(want) || !bytes.Equal(sent[:20], want[:20]) {
-		t.Error("other bytes were stored than sent")
-	}
+	expect(t, len(sent) == len(want) && bytes.Equal(sent[:20], want[:20]), "other bytes were stored than sent")
 	tg.SetFault("", target.HTML)
 	expectCall(t, exitPeer, "*", "HTML", "scrape", tg.URL()+"/debug/pprof/heap")
 	tg.SetFault("", target.CPUInUse)
@@ -357,17 +328,9 @@ func TestPasswordFileUnreadable(t *testing.T) {
 	tg := newTarget(t, target.Options{})
 	file := filepath.Join(t.TempDir(), "password")
 	must(t, os.WriteFile(file, []byte("secret-of-the-file\n"), 0o000))
-	config := writeConfig(t, `
-scrape_configs:
-  - job_name: a
-    scrape_interval: 500ms
-    profiles: `+snapshotsOnly+`
-    static_configs:
-`+staticTargets("a", tg)+`
-write:
-  - {name: closed, url: "`+server.URL()+`", basic_auth: {username: u, password_file: "`+file+`"}, retry: {min_backoff: 100ms, max_backoff: 200ms}}
-  - {name: open, url: "`+server.URL()+`"}
-`)
+	config := writeConfig(t, scraping(job("a", "scrape_interval: 500ms, profiles: "+snapshotsOnly, tg),
+		"name: closed, url: "+server.URL()+", basic_auth: {username: u, password_file: "+file+"}, retry: {min_backoff: 100ms, max_backoff: 200ms}",
+		"name: open, url: "+server.URL()))
 	cmd := command(t, "run", "--config", config, "--listen", loop.Host()+":4041", "--drain-timeout", "1s")
 	if os.Geteuid() == 0 {
 		// Root may read everything.
@@ -410,9 +373,7 @@ write:
 			return strings.HasPrefix(r.Header.Get("Authorization"), "Basic ")
 		})
 	}
-	if strings.Contains(stderr.String(), "secret-of-the-file") {
-		t.Error("the password is in the log")
-	}
+	expect(t, !strings.Contains(stderr.String(), "secret-of-the-file"), "the password is in the log")
 }
 
 // The admin server: its pages, the format of its metrics, other methods and paths, and clients that are
@@ -421,54 +382,30 @@ func TestAdminServer(t *testing.T) {
 	t.Parallel()
 	server := newPyroscope(t, pyroscope.Options{})
 	tg := newTarget(t, target.Options{})
-	p := run(t, `
-scrape_configs:
-  - job_name: 'odd "job" \ name'
-    scrape_interval: 500ms
-    profiles: `+snapshotsOnly+`
-    static_configs:
-`+staticTargets("admin", tg)+`
-write:
-  - {name: main, url: "`+server.URL()+`"}
-`)
+	p := run(t, scraping(job(`odd "job" \ name`, "scrape_interval: 500ms, profiles: "+snapshotsOnly, tg), to(server)))
 	waitProfiles(t, server, 8, nil)
 	for path, want := range map[string]int{"/": 200, "/links": 200, "/-/healthy": 200, "/-/ready": 200, "/metrics": 200,
 		"/api/v1/targets": 200, "/nothing": 404, "/../etc/passwd": 404} {
-		if status, _ := p.get(path); status != want {
-			t.Errorf("%s: %d, expected %d", path, status, want)
-		}
+		p.answers(path, want)
 	}
 	_, text := p.get("/metrics")
 	checkExposition(t, text)
 	m := p.metrics()
-	if n := m.sum("profpull_scrapes_total", "job", `odd \"job\" \\ name`, "result", "ok"); n < 4 {
-		t.Errorf("%.0f scrapes counted for the job", n)
-	}
-	if b := m.ledger("main").balance(); b != "" {
-		t.Error(b)
-	}
-	if count := m.sum("profpull_scrape_lateness_seconds_count"); count < 4 {
-		t.Errorf("lateness of %.0f scrapes", count)
-	}
-	if n := len(p.scrapes("?health=up")); n != 4 {
-		t.Errorf("%d scrapes are up", n)
-	}
-	if n := len(p.scrapes("?health=down")); n != 0 {
-		t.Errorf("%d scrapes are down", n)
-	}
+	atLeast(t, "scrapes counted for the job",
+		m.sum("profpull_scrapes_total", "job", `odd \"job\" \\ name`, "result", "ok"), 4)
+	b := m.ledger("main").balance()
+	expect(t, b == "", "%s", b)
+	atLeast(t, "scrapes with a lateness", m.sum("profpull_scrape_lateness_seconds_count"), 4)
+	equal(t, "scrapes that are up", len(p.scrapes("?health=up")), 4)
+	equal(t, "scrapes that are down", len(p.scrapes("?health=down")), 0)
 	resp, err := http.Post(p.admin+"/metrics", "text/plain", strings.NewReader("x"))
 	must(t, err)
 	resp.Body.Close()
-	if resp.StatusCode < 400 || resp.StatusCode == 500 {
-		t.Errorf("POST: %s", resp.Status)
-	}
+	expect(t, resp.StatusCode >= 400 && resp.StatusCode != 500, "POST: %s", resp.Status)
 	rude(t, strings.TrimPrefix(p.admin, "http://"))
 	before := server.Count()
 	waitProfiles(t, server, before+4, nil)
-	if status, _ := p.get("/-/healthy"); status != 200 {
-		t.Errorf("healthy: %d", status)
-	}
-	p.stop()
+	p.answers("/-/healthy", 200)
 }
 
 // checkExposition checks the text format: HELP and TYPE before the samples of each family, every
@@ -484,9 +421,7 @@ func checkExposition(t *testing.T, text string) {
 		case strings.HasPrefix(line, "# HELP ") && len(words) == 4:
 			helped[words[2]] = true
 		case strings.HasPrefix(line, "# TYPE ") && len(words) == 4:
-			if types[words[2]] != "" {
-				t.Errorf("TYPE of %s twice", words[2])
-			}
+			expect(t, types[words[2]] == "", "TYPE of %s twice", words[2])
 			types[words[2]] = words[3]
 		default:
 			all, err := parseMetrics(line)
@@ -501,22 +436,15 @@ func checkExposition(t *testing.T, text string) {
 					family = base
 				}
 			}
-			if types[family] == "" || !helped[family] {
-				t.Errorf("no TYPE or HELP before %s", line)
-			}
-			if types[family] == "counter" && !strings.HasSuffix(family, "_total") {
-				t.Errorf("counter %s does not end with _total", family)
-			}
+			expect(t, types[family] != "" && helped[family], "no TYPE or HELP before %s", line)
+			expect(t, types[family] != "counter" || strings.HasSuffix(family, "_total"),
+				"counter %s does not end with _total", family)
 			key := line[:strings.LastIndexByte(line, ' ')]
-			if seen[key] {
-				t.Errorf("twice: %s", key)
-			}
+			expect(t, !seen[key], "twice: %s", key)
 			seen[key] = true
 		}
 	}
-	if len(seen) < 10 {
-		t.Errorf("only %d samples", len(seen))
-	}
+	expect(t, len(seen) >= 10, "only %d samples", len(seen))
 }
 
 // TestOutputThatCannotBeWritten checks that the exit code reports an output that is not complete.
@@ -534,8 +462,7 @@ func TestOutputThatCannotBeWritten(t *testing.T) {
 		cmd.Stdout, cmd.Stderr = full, &stderr
 		err = cmd.Run()
 		full.Close()
-		if exitCode(err) != exitInput || strings.Count(stderr.String(), "standard output: ") != 1 {
-			t.Errorf("%v: exit code %d, stderr %q", args, exitCode(err), stderr.String())
-		}
+		expect(t, exitCode(err) == exitInput && strings.Count(stderr.String(), "standard output: ") == 1,
+			"%v: exit code %d, stderr %q", args, exitCode(err), stderr.String())
 	}
 }

@@ -52,9 +52,8 @@ func tool(t *testing.T, url string) (string, error) {
 
 func expectTool(t *testing.T, url, part string) {
 	t.Helper()
-	if text, err := tool(t, url); err != nil || !strings.Contains(text, part) {
-		t.Errorf("go tool pprof %s: %v\n%s", url, err, text)
-	}
+	text, err := tool(t, url)
+	expect(t, err == nil && strings.Contains(text, part), "go tool pprof %s: %v\n%s", url, err, text)
 }
 
 // postProfile imports a file as profefe's README does, and returns what it has become.
@@ -64,9 +63,8 @@ func postProfile(t *testing.T, url string, data []byte) listed {
 	must(t, err)
 	defer resp.Body.Close()
 	text, _ := io.ReadAll(resp.Body)
-	if resp.StatusCode != 200 || !strings.HasPrefix(string(text), `{"code":200,`) {
-		t.Fatalf("%s: %s: %s", url, resp.Status, text)
-	}
+	require(t, resp.StatusCode == 200 && strings.HasPrefix(string(text), `{"code":200,`),
+		"%s: %s: %s", url, resp.Status, text)
 	var answer struct{ Body listed }
 	if err := json.Unmarshal(text, &answer); err != nil {
 		t.Fatalf("%s: %v: %s", url, err, text)
@@ -88,9 +86,8 @@ func listProfiles(t *testing.T, p *program, path string) []listed {
 		Code int
 		Body []listed
 	}
-	if err := json.Unmarshal([]byte(text), &answer); err != nil || answer.Code != status || status != 200 {
-		t.Fatalf("%s: %d %s", path, status, text)
-	}
+	err := json.Unmarshal([]byte(text), &answer)
+	require(t, err == nil && answer.Code == status && status == 200, "%s: %d %s", path, status, text)
 	return answer.Body
 }
 
@@ -120,15 +117,11 @@ func TestProfefeReadme(t *testing.T) {
 			return orNothing(text)
 		}
 		found = listProfiles(t, p, "/api/0/profiles?"+query)
-		if len(found) != 2 {
-			return fmt.Sprintf("%d profiles: %v", len(found), found)
-		}
-		return ""
+		return unless(len(found) == 2, "%d profiles: %v", len(found), found)
 	})
 	for i, f := range found {
-		if f.Type != "cpu" || f.Service != "service1" || f.CreatedAt != at.Truncate(time.Second).Format(time.RFC3339) {
-			t.Errorf("profile %d: %+v", i, f)
-		}
+		expect(t, f.Type == "cpu" && f.Service == "service1" && f.CreatedAt == at.Truncate(time.Second).Format(time.RFC3339),
+			"profile %d: %+v", i, f)
 	}
 	if status, text := p.get("/api/0/services"); status != 200 || text != "{\"code\":200,\"body\":[\"service1\"]}\n" {
 		t.Errorf("services: %d %s", status, text)
@@ -140,13 +133,10 @@ func TestProfefeReadme(t *testing.T) {
 	expectTool(t, "http://"+address+"/api/0/profiles/merge?"+query, "flat%")
 	status, body := p.get("/api/0/profiles/merge?" + query)
 	merged, err := fakepprof.ParseGzip([]byte(body))
-	if status != 200 || err != nil {
-		t.Fatalf("%d %v", status, err)
-	}
+	require(t, status == 200 && err == nil, "%d %v", status, err)
 	for name, sum := range parsed.Sums() {
-		if got := merged.Sums()[name]; got != 2*sum {
-			t.Errorf("%s: %d, expected twice %d", name, got, sum)
-		}
+		got := merged.Sums()[name]
+		expect(t, got == 2*sum, "%s: %d, expected twice %d", name, got, sum)
 	}
 	// The first one comes back byte for byte.
 	if _, body := p.get("/api/0/profiles/" + found[0].ID); body != string(data) {
@@ -158,30 +148,22 @@ func TestProfefeReadme(t *testing.T) {
 		if status, text := p.get("/api/0/profiles?" + otherQuery); status != 200 {
 			return orNothing(text)
 		}
-		if found := listProfiles(t, p, "/api/0/profiles?"+otherQuery); len(found) != 2 {
-			return fmt.Sprintf("%d profiles: %v", len(found), found)
-		}
-		return ""
+		found := listProfiles(t, p, "/api/0/profiles?"+otherQuery)
+		return unless(len(found) == 2, "%d profiles: %v", len(found), found)
 	})
 	for _, posted := range []listed{first, second} {
-		if len(posted.ID) != 20 || posted.CreatedAt != found[0].CreatedAt || fmt.Sprint(posted.Labels) != "[{pod a} {version 2.0.0}]" {
-			t.Errorf("the answer: %+v", posted)
-		}
+		expect(t, len(posted.ID) == 20 && posted.CreatedAt == found[0].CreatedAt && fmt.Sprint(posted.Labels) == "[{pod a} {version 2.0.0}]",
+			"the answer: %+v", posted)
 		if status, body := p.get("/api/0/profiles/" + posted.ID); status != 200 || body != string(data) {
 			t.Errorf("%s: %d, not the profile that was imported", posted.ID, status)
 		}
 	}
-	if first.ID == second.ID {
-		t.Errorf("two profiles have the id %s", first.ID)
-	}
+	expect(t, first.ID != second.ID, "two profiles have the id %s", first.ID)
 	expectTool(t, "http://"+address+"/api/0/profiles/"+first.ID+"+"+second.ID, "flat%")
-	if status, text := p.get("/api/0/profiles/" + first.ID[:10] + strings.Repeat("0", 10)); status != 404 {
-		t.Errorf("an unknown id: %d %s", status, text)
-	}
+	p.answers("/api/0/profiles/"+first.ID[:10]+strings.Repeat("0", 10), 404)
 	text, err := tool(t, "http://"+address+"/api/0/profiles/merge?service=nobody&type=cpu&from="+from+"&to="+to)
-	if err == nil || !strings.Contains(text, "404 Not Found") || !strings.Contains(text, "nothing found") {
-		t.Errorf("go tool pprof: %v\n%s", err, text)
-	}
+	expect(t, err != nil && strings.Contains(text, "404 Not Found") && strings.Contains(text, "nothing found"),
+		"go tool pprof: %v\n%s", err, text)
 }
 
 // The documented query of DeepFlow, in both shapes, and profpull's own commands against all APIs.
@@ -194,10 +176,7 @@ func TestClientsOfTheStore(t *testing.T) {
 	postProfile(t, "http://"+address+"/api/0/profiles?service=cart&type=heap&instance_id=i1", heap)
 	p.wait("the profiles", func() string {
 		r := call(t, "", "query", "types", "--url", p.admin, "--service", "cart")
-		if strings.Count(r.stdout, "\n") != 6 {
-			return orNothing(r.stdout + r.stderr)
-		}
-		return ""
+		return unless(strings.Count(r.stdout, "\n") == 6, "%s", r.stdout+r.stderr)
 	})
 	parsed, err := fakepprof.ParseGzip(data)
 	must(t, err)
@@ -215,9 +194,7 @@ func TestClientsOfTheStore(t *testing.T) {
 			want = regexp.MustCompile(`"result":\[\{"profile_location_str":"cart","node_id":"","parent_node_id":"-1",` +
 				`"self_value":0,"total_value":` + total + `\}`)
 		}
-		if resp.StatusCode != 200 || !want.Match(text) {
-			t.Errorf("%s: %s %.2000s", form, resp.Status, text)
-		}
+		expect(t, resp.StatusCode == 200 && want.Match(text), "%s: %s %.2000s", form, resp.Status, text)
 	}
 	window := []string{"--from", fmt.Sprint(at - 60), "--until", fmt.Sprint(at + 60), "--service", "cart", "--url", p.admin}
 	ask := func(args ...string) []string { return append(args, window...) }
@@ -229,12 +206,10 @@ func TestClientsOfTheStore(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "merged.pb.gz")
 	for _, protocol := range []string{"pyroscope", "profefe"} {
 		expectCall(t, exitDone, "merged.pb.gz: ", "", ask("query", "merge", "-o", file, "--protocol", protocol)...)
-		raw, err := os.ReadFile(file)
-		must(t, err)
+		raw := readFile(t, file)
 		got, err := fakepprof.ParseGzip(raw)
-		if err != nil || got.Sums()["cpu"] != parsed.Sums()["cpu"] {
-			t.Errorf("%s: %v %v, expected %v", protocol, err, got.Sums(), parsed.Sums())
-		}
+		expect(t, err == nil && got.Sums()["cpu"] == parsed.Sums()["cpu"],
+			"%s: %v %v, expected %v", protocol, err, got.Sums(), parsed.Sums())
 	}
 	selector := url.QueryEscape(`process_cpu:cpu:nanoseconds:cpu:nanoseconds{service_name="cart"}`)
 	expectTool(t, fmt.Sprintf("%s/pprof?query=%s&from=%d&until=%d", p.admin, selector, at-60, at+60), "flat%")
@@ -262,16 +237,12 @@ func buildWithPGO(t *testing.T, admin string, window []string, at int64) {
 	must(t, err)
 	defer resp.Body.Close()
 	raw, _ := io.ReadAll(resp.Body)
-	if resp.StatusCode != 200 {
-		t.Fatalf("%s: %s", resp.Status, raw)
-	}
-	file, err := os.ReadFile(filepath.Join(dir, "default.pgo"))
-	must(t, err)
+	require(t, resp.StatusCode == 200, "%s: %s", resp.Status, raw)
+	file := readFile(t, filepath.Join(dir, "default.pgo"))
 	byURL, err1 := fakepprof.ParseGzip(raw)
 	byCommand, err2 := fakepprof.ParseGzip(file)
-	if err1 != nil || err2 != nil || fmt.Sprint(byURL.Sums()) != fmt.Sprint(byCommand.Sums()) {
-		t.Errorf("%v %v: by URL %v, by command %v", err1, err2, byURL, byCommand)
-	}
+	expect(t, err1 == nil && err2 == nil && fmt.Sprint(byURL.Sums()) == fmt.Sprint(byCommand.Sums()),
+		"%v %v: by URL %v, by command %v", err1, err2, byURL, byCommand)
 	if minor < 21 {
 		return
 	}

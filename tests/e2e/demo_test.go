@@ -35,10 +35,7 @@ func TestDemo(t *testing.T) {
 			return ""
 		default:
 		}
-		if !said.MatchString(out.String()) {
-			return "it has said: " + out.String()
-		}
-		return ""
+		return unless(said.MatchString(out.String()), "it has said: %s", out.String())
 	})
 	if match := said.FindStringSubmatch(out.String()); !ended && match != nil {
 		resp, err := http.Get(match[1])
@@ -57,7 +54,6 @@ func TestDemo(t *testing.T) {
 	if err := <-done; err != nil {
 		t.Fatalf("%v\n%s", err, out.String())
 	}
-	if !regexp.MustCompile(`Type: cpu\n(.*\n)*Showing nodes accounting for [1-9][0-9.]*m?s, `).MatchString(out.String()) {
-		t.Errorf("no CPU samples:\n%s", out.String())
-	}
+	expect(t, regexp.MustCompile(`Type: cpu\n(.*\n)*Showing nodes accounting for [1-9][0-9.]*m?s, `).MatchString(out.String()),
+		"no CPU samples:\n%s", out.String())
 }

@@ -22,14 +22,10 @@ const grafanaType = "process_cpu:cpu:nanoseconds:cpu:nanoseconds"
 func askQuerier(t *testing.T, p *program, method, contentType string, body []byte) (int, []byte) {
 	t.Helper()
 	r, err := http.Post(p.admin+"/querier.v1.QuerierService/"+method, contentType, bytes.NewReader(body))
-	if err != nil {
-		t.Fatalf("%s: %s", method, err)
-	}
+	require(t, err == nil, "%s: %s", method, err)
 	defer r.Body.Close()
 	answer, err := io.ReadAll(r.Body)
-	if err != nil {
-		t.Fatalf("%s: %s", method, err)
-	}
+	require(t, err == nil, "%s: %s", method, err)
 	return r.StatusCode, answer
 }
 
@@ -39,9 +35,7 @@ func askJSON(t *testing.T, p *program, method string, request map[string]any, re
 	body, err := json.Marshal(request)
 	must(t, err)
 	status, answer := askQuerier(t, p, method, "application/json", body)
-	if status != http.StatusOK {
-		t.Fatalf("%s %s: %d %s", method, body, status, answer)
-	}
+	require(t, status == http.StatusOK, "%s %s: %d %s", method, body, status, answer)
 	if err := json.Unmarshal(answer, ret); err != nil {
 		t.Fatalf("%s: %s in %s", method, err, answer)
 	}
@@ -91,26 +85,23 @@ func bars(t *testing.T, g flamegraph) int {
 			start := at + number(t, level.Values[i])
 			b := bar{start, start + number(t, level.Values[i+1]), number(t, level.Values[i+2])}
 			at = b.end
-			if name := number(t, level.Values[i+3]); name < 0 || name >= int64(len(g.Names)) {
-				t.Fatalf("level %d: name %d of %d", depth, name, len(g.Names))
-			}
+			name := number(t, level.Values[i+3])
+			require(t, name >= 0 && name < int64(len(g.Names)), "level %d: name %d of %d", depth, name, len(g.Names))
 			parent := -1
 			for k, candidate := range above {
 				if candidate.start <= b.start && b.end <= candidate.end {
 					parent = k
 				}
 			}
-			if depth > 0 && (parent < 0 || b.end == b.start) {
-				t.Fatalf("level %d: %v lies within none of %v", depth, b, above)
-			}
+			require(t, depth == 0 || parent >= 0 && b.end != b.start,
+				"level %d: %v lies within none of %v", depth, b, above)
 			below[parent] += b.end - b.start
 			here = append(here, b)
 			count++
 		}
 		for k, parent := range above {
-			if parent.self+below[k] != parent.end-parent.start {
-				t.Fatalf("level %d: %v has %d below it", depth-1, parent, below[k])
-			}
+			require(t, parent.self+below[k] == parent.end-parent.start,
+				"level %d: %v has %d below it", depth-1, parent, below[k])
 		}
 		above = here
 	}
@@ -124,22 +115,13 @@ func TestGrafanaDataSource(t *testing.T) {
 	// Quiet: every scrape gets the same bytes with the same time, of which the store keeps one.
 	tg := newTarget(t, target.Options{Functions: 50, Quiet: true})
 	dir := t.TempDir()
-	p := run(t, fmt.Sprintf(`
+	p := run(t, `
 global: {scrape_interval: 3s, scrape_timeout: 2s}
-scrape_configs:
-  - job_name: shop
-    profiles: {process_cpu: {}, memory: {delta: off}, goroutine: {}}
-    static_configs: [{targets: ["%s"], labels: {service_name: cart}}]
-write:
-  - name: local
-    url: "store://%s"
-`, tg.Addr(), dir))
+`+scraping(job("cart", "profiles: {process_cpu: {}, memory: {delta: off}, goroutine: {}}", tg), "name: local, url: store://"+dir))
 
 	// Save and test: the types of 1970, as protobuf.
 	status, answer := askQuerier(t, p, "ProfileTypes", "application/proto", []byte("\x08\xe8\x07\x10\xa0\x1f"))
-	if status != http.StatusOK || len(answer) != 0 {
-		t.Fatalf("save and test: %d %q", status, answer)
-	}
+	require(t, status == http.StatusOK && len(answer) == 0, "save and test: %d %q", status, answer)
 
 	began := time.Now().Add(-time.Hour).UnixMilli()
 	hour := func(more map[string]any) map[string]any {
@@ -160,10 +142,7 @@ write:
 	p.wait("a CPU profile", func() string {
 		askJSON(t, p, "SelectSeries", hour(map[string]any{"profileTypeID": grafanaType, "labelSelector": selector, "step": 1,
 			"exemplarType": "EXEMPLAR_TYPE_INDIVIDUAL"}), &series)
-		if len(series.Series) == 0 {
-			return "no series"
-		}
-		return ""
+		return unless(len(series.Series) != 0, "no series")
 	})
 	// Profiles count at the time inside them: up to that of the first one, nothing changes any more.
 	end := number(t, series.Series[0].Points[0].Exemplars[0].Timestamp)
@@ -175,42 +154,31 @@ write:
 		ProfileTypes []struct{ ID string } `json:"profileTypes"`
 	}
 	askJSON(t, p, "ProfileTypes", within(map[string]any{}), &types)
-	if len(types.ProfileTypes) < 2 {
-		t.Fatal(types)
-	}
+	require(t, len(types.ProfileTypes) >= 2, "%v", types)
 
 	// Explore: labels, then the graph and the timeline.
 	var labels, values names
 	askJSON(t, p, "LabelNames", within(map[string]any{"matchers": []string{`{__profile_type__="` + grafanaType + `", service_name="cart",}`}}), &labels)
-	if !labels.has("service_name") || !labels.has("__profile_type__") {
-		t.Fatal(labels)
-	}
+	require(t, labels.has("service_name") && labels.has("__profile_type__"), "%v", labels)
 	askJSON(t, p, "LabelValues", within(map[string]any{"name": "service_name", "matchers": []string{"{}"}}), &values)
-	if !values.has("cart") {
-		t.Fatal(values)
-	}
+	require(t, values.has("cart"), "%v", values)
 	var stacks struct {
 		Flamegraph flamegraph `json:"flamegraph"`
 	}
 	stackQuery := within(map[string]any{"profile_typeID": grafanaType, "label_selector": selector, "max_nodes": 16384})
 	askJSON(t, p, "SelectMergeStacktraces", stackQuery, &stacks)
-	if n := bars(t, stacks.Flamegraph); n < 2 {
-		t.Fatalf("%d nodes", n)
-	}
+	n := bars(t, stacks.Flamegraph)
+	require(t, n >= 2, "%d nodes", n)
 	total := number(t, stacks.Flamegraph.Total)
 	// The steps reach beyond the end of the range: what is after the last one is not counted.
 	askJSON(t, p, "SelectSeries", map[string]any{"profileTypeID": grafanaType, "labelSelector": selector, "start": began,
 		"end": end + 60000, "step": 15, "groupBy": []string{"service_name"}}, &series)
-	if len(series.Series) != 1 || len(series.Series[0].Points) == 0 {
-		t.Fatal(series)
-	}
+	require(t, len(series.Series) == 1 && len(series.Series[0].Points) != 0, "%v", series)
 	sum := 0.0
 	for _, point := range series.Series[0].Points {
 		sum += point.Value
 	}
-	if sum < float64(total) {
-		t.Fatalf("the timeline has %v, the graph %d", sum, total)
-	}
+	require(t, sum >= float64(total), "the timeline has %v, the graph %d", sum, total)
 
 	// Drilldown: its first page, a download, a difference, its settings.
 	var sets struct {
@@ -219,16 +187,12 @@ write:
 		} `json:"labelsSet"`
 	}
 	askJSON(t, p, "Series", within(map[string]any{"matchers": []string{}, "labelNames": []string{"service_name", "__profile_type__"}}), &sets)
-	if len(sets.LabelsSet) < 2 || len(sets.LabelsSet[0].Labels) != 2 {
-		t.Fatal(sets)
-	}
+	require(t, len(sets.LabelsSet) >= 2 && len(sets.LabelsSet[0].Labels) == 2, "%v", sets)
 	var stats struct {
 		DataIngested bool `json:"dataIngested"`
 	}
 	askJSON(t, p, "GetProfileStats", map[string]any{}, &stats)
-	if !stats.DataIngested {
-		t.Fatal("GetProfileStats says that there is nothing")
-	}
+	require(t, stats.DataIngested, "GetProfileStats says that there is nothing")
 	// SelectMergeProfileRequest: the type, a selector, start and end.
 	message := append([]byte{0x0a, byte(len(grafanaType))}, grafanaType...)
 	message = append(append(message, 0x12, byte(len(selector))), selector...)
@@ -241,9 +205,7 @@ write:
 		message = append(message, byte(value))
 	}
 	status, answer = askQuerier(t, p, "SelectMergeProfile", "application/proto", message)
-	if status != http.StatusOK {
-		t.Fatalf("SelectMergeProfile: %d %s", status, answer)
-	}
+	require(t, status == http.StatusOK, "SelectMergeProfile: %d %s", status, answer)
 	pprofTop(t, answer)
 	side := map[string]any{"profileTypeID": grafanaType, "labelSelector": selector, "start": began, "end": end}
 	var diff struct {
@@ -252,9 +214,8 @@ write:
 		} `json:"flamegraph"`
 	}
 	askJSON(t, p, "Diff", map[string]any{"left": side, "right": side}, &diff)
-	if diff.Flamegraph.LeftTicks != stacks.Flamegraph.Total || diff.Flamegraph.RightTicks != diff.Flamegraph.LeftTicks {
-		t.Fatal(diff, total)
-	}
+	require(t, diff.Flamegraph.LeftTicks == stacks.Flamegraph.Total && diff.Flamegraph.RightTicks == diff.Flamegraph.LeftTicks,
+		"%v %v", diff, total)
 	query := url.QueryEscape(grafanaType + selector)
 	var rendered struct {
 		Flamebearer struct {
@@ -268,26 +229,19 @@ write:
 	}
 	r, err := http.Post(p.admin+"/settings.v1.SettingsService/Set", "application/json",
 		bytes.NewReader([]byte(`{"setting":{"name":"pluginSettings","value":"{}"}}`)))
-	if err != nil || r.StatusCode != http.StatusOK {
-		t.Fatal(r, err)
-	}
+	require(t, err == nil && r.StatusCode == http.StatusOK, "%v %v", r, err)
 	r.Body.Close()
 	if kept, err := os.ReadFile(dir + "/settings.json"); err != nil || !strings.Contains(string(kept), "pluginSettings") {
 		t.Fatalf("settings.json: %q %v", kept, err)
 	}
 	r, err = http.Post(p.admin+"/settings.v1.RecordingRulesService/ListRecordingRules", "application/json", bytes.NewReader([]byte("{}")))
-	if err != nil || r.StatusCode != http.StatusOK {
-		t.Fatal(r, err)
-	}
+	require(t, err == nil && r.StatusCode == http.StatusOK, "%v %v", r, err)
 	r.Body.Close()
 	// Features that are not there are hidden by a 404.
 	r, err = http.Post(p.admin+"/debuginfo.v1alpha1.DebuginfoService/ShouldInitiateUpload", "application/json", bytes.NewReader([]byte("{}")))
-	if err != nil || r.StatusCode != http.StatusNotFound {
-		t.Fatal(r, err)
-	}
+	require(t, err == nil && r.StatusCode == http.StatusNotFound, "%v %v", r, err)
 	r.Body.Close()
 	if status, text := p.get("/ready"); status != http.StatusOK || text != "ready" {
 		t.Fatalf("/ready: %d %q", status, text)
 	}
-	p.stop()
 }

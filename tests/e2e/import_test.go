@@ -85,9 +85,7 @@ func makeRealProfiles() (map[string][]byte, error) {
 func realProfiles(t *testing.T) map[string][]byte {
 	t.Helper()
 	goProfiles.once.Do(func() { goProfiles.profiles, goProfiles.err = makeRealProfiles() })
-	if goProfiles.err != nil {
-		t.Fatal(goProfiles.err)
-	}
+	require(t, goProfiles.err == nil, "%v", goProfiles.err)
 	return goProfiles.profiles
 }
 
@@ -139,11 +137,8 @@ func TestImportRealProfiles(t *testing.T) {
 	t.Parallel()
 	for _, protocol := range []string{"push", "ingest"} {
 		s := startPyroscope(t, pyroscope.Options{})
-		r := call(t, "", "import", "--url", s.URL(), "--protocol", protocol, "--name", "shop.cart",
+		expectCall(t, exitDone, "sent 6 profiles", "", "import", "--url", s.URL(), "--protocol", protocol, "--name", "shop.cart",
 			"--label", "env=prod", "--label", "pod=cart-7f", realFiles(t))
-		if r.code != exitDone || r.stderr != "" || !strings.Contains(r.stdout, "sent 6 profiles") {
-			t.Fatalf("%s: exit code %d\n%s%s%v", protocol, r.code, r.stdout, r.stderr, s.Refused())
-		}
 		want := map[string][]byte{}
 		for kind, data := range realProfiles(t) {
 			if protocol == "ingest" && kind == "goroutine" {
@@ -153,28 +148,20 @@ func TestImportRealProfiles(t *testing.T) {
 		}
 		for _, p := range s.Profiles() {
 			data, ok := want[p.Name()]
-			if !ok || !bytes.Equal(data, p.Raw) {
-				t.Errorf("%s: %s: unknown, or other bytes than the file's", protocol, p.Name())
-			}
+			expect(t, ok && bytes.Equal(data, p.Raw), "%s: %s: unknown, or other bytes than the file's", protocol, p.Name())
 			delete(want, p.Name())
 			for k, v := range map[string]string{"service_name": "shop.cart", "env": "prod", "pod": "cart-7f",
 				"__delta__": "false"} {
-				if p.Labels[k] != v {
-					t.Errorf("%s: %s: %s is %q, expected %q", protocol, p.Name(), k, p.Labels[k], v)
-				}
+				expect(t, p.Labels[k] == v, "%s: %s: %s is %q, expected %q", protocol, p.Name(), k, p.Labels[k], v)
 			}
 			if protocol == "ingest" {
 				from := fmt.Sprint(p.Profile.TimeNanos / int64(time.Second))
 				until := fmt.Sprint((p.Profile.TimeNanos + p.Profile.DurationNanos) / int64(time.Second))
-				if p.Query.Get("from") != from || p.Query.Get("until") != until {
-					t.Errorf("%s: from %s until %s, expected %s and %s", p.Name(), p.Query.Get("from"),
-						p.Query.Get("until"), from, until)
-				}
+				expect(t, p.Query.Get("from") == from && p.Query.Get("until") == until,
+					"%s: from %s until %s, expected %s and %s", p.Name(), p.Query.Get("from"), p.Query.Get("until"), from, until)
 			}
 		}
-		if len(want) != 0 {
-			t.Errorf("%s: did not come: %d of 6", protocol, len(want))
-		}
+		expect(t, len(want) == 0, "%s: did not come: %d of 6", protocol, len(want))
 	}
 }
 
@@ -186,22 +173,18 @@ func TestImportRecording(t *testing.T) {
 	file := writeFile(t, t.TempDir(), "app.jfr", recording(start))
 	expectCall(t, exitDone, "sent 1 profile ", "", "import", "--url", s.URL(), "--protocol", "ingest", "--name", "app", file)
 	got := s.Profiles()
-	if len(got) != 1 || !bytes.Equal(got[0].Raw, recording(start)) ||
-		got[0].Query.Get("from") != fmt.Sprint(start.Unix()) ||
-		got[0].Query.Get("until") != fmt.Sprint(start.Add(10*time.Second).Unix()) {
-		t.Errorf("came: %v %v", got, s.Refused())
-	}
+	expect(t, len(got) == 1 && bytes.Equal(got[0].Raw, recording(start)) &&
+		got[0].Query.Get("from") == fmt.Sprint(start.Unix()) &&
+		got[0].Query.Get("until") == fmt.Sprint(start.Add(10*time.Second).Unix()),
+		"came: %v %v", got, s.Refused())
 	expectCall(t, exitDone, "sent 9 profiles ", "", "import", "--url", s.URL(), "--name", "app", file)
 	names := map[string]int{}
 	for _, p := range s.Profiles()[1:] {
 		names[p.Labels["__name__"]]++
-		if p.Labels["service_name"] != "app" || p.Labels["jfr_event"] != "wall" || p.Labels["__delta__"] != "false" {
-			t.Errorf("labels: %v", p.Labels)
-		}
+		hasLabels(t, p.Labels, "service_name", "app", "jfr_event", "wall", "__delta__", "false")
 	}
-	if names["process_cpu"] != 1 || names["wall"] != 1 || names["memory"] != 5 || names["mutex"] != 1 || names["block"] != 1 {
-		t.Errorf("came: %v, refused: %v", names, s.Refused())
-	}
+	expect(t, names["process_cpu"] == 1 && names["wall"] == 1 && names["memory"] == 5 && names["mutex"] == 1 && names["block"] == 1,
+		"came: %v, refused: %v", names, s.Refused())
 }
 
 // The command says what is in a recording, and what is wrong with one.
@@ -228,13 +211,10 @@ func TestImportToDeepFlow(t *testing.T) {
 	agent := startPyroscope(t, pyroscope.Options{DeepFlow: true})
 	expectCall(t, exitDone, "sent 6 ", "", "import", "--url", agent.URL()+"/api/v1/profile", "--protocol", "ingest",
 		"--name", "cart", "--label", "pod=cart-7f", realFiles(t))
-	if n := len(agent.Refused()); n != 0 || agent.Count() != 6 {
-		t.Errorf("%d came, refused: %v", agent.Count(), agent.Refused())
-	}
+	n := len(agent.Refused())
+	expect(t, n == 0 && agent.Count() == 6, "%d came, refused: %v", agent.Count(), agent.Refused())
 	for _, p := range agent.Profiles() {
-		if p.Labels["service_name"] != "cart" || p.Labels["pod"] != "cart-7f" {
-			t.Errorf("labels: %v", p.Labels)
-		}
+		expect(t, p.Labels["service_name"] == "cart" && p.Labels["pod"] == "cart-7f", "labels: %v", p.Labels)
 	}
 }
 
@@ -253,18 +233,14 @@ func TestImportOtherRuntimesToDeepFlow(t *testing.T) {
 	file := writeFile(t, dir, "app.jfr", recording(start))
 	expectCall(t, exitDone, "sent 1 profile ", "", "import", "--url", agent.URL()+"/api/v1/profile", "--protocol", "ingest",
 		"--name", "cart", file)
-	if n := len(agent.Refused()); n != 0 || agent.Count() != 5 {
-		t.Errorf("%d came, refused: %v", agent.Count(), agent.Refused())
-	}
-	if got := agent.Profiles(); len(got) != 5 || !bytes.Equal(got[4].Raw, recording(start)) {
-		t.Error("the recording is another one")
-	}
+	n := len(agent.Refused())
+	expect(t, n == 0 && agent.Count() == 5, "%d came, refused: %v", agent.Count(), agent.Refused())
+	got := agent.Profiles()
+	expect(t, len(got) == 5 && bytes.Equal(got[4].Raw, recording(start)), "the recording is another one")
 	empty := writeFile(t, dir, "empty.pb.gz", fakepprof.Gzip(withoutSamples()))
 	expectCall(t, exitPeer, "1 not accepted", "it has no samples", "import", "--url", agent.URL()+"/api/v1/profile",
 		"--protocol", "ingest", "--name", "cart", "--type", "mutex", empty)
-	if agent.Count() != 5 {
-		t.Errorf("%d came", agent.Count())
-	}
+	expect(t, agent.Count() == 5, "%d came", agent.Count())
 }
 
 // In a directory, files that are not profiles are skipped and counted; a damaged one is reported with
@@ -281,15 +257,12 @@ func TestImportRubbish(t *testing.T) {
 	writeFile(t, dir, "cut.pb.gz", heap[:len(heap)/2])
 	must(t, os.Symlink("loop", filepath.Join(dir, "loop")))
 	r := expectCall(t, exitInput, "sent 6 profiles", "cut.pb.gz: damaged", "import", "--url", s.URL(), "--name", "app", dir)
-	if !strings.Contains(r.stdout, "1 bad file, 4 other files skipped") {
-		t.Error(r.stdout)
-	}
+	has(t, "stdout", r.stdout, "1 bad file, 4 other files skipped")
 	expectCall(t, exitInput, "2 bad files", "README.md: not a profile but text", "import", "--url", s.URL(), "--name", "app",
 		filepath.Join(dir, "README.md"), filepath.Join(dir, "no-such-file"))
 	expectCall(t, exitInput, "", "found no profile", "import", "-q", "--url", s.URL(), "--name", "app", filepath.Join(dir, "deep"))
-	if n := s.Count(); n != 6 {
-		t.Errorf("%d profiles came, expected 6: %v", n, s.Refused())
-	}
+	n := s.Count()
+	expect(t, n == 6, "%d profiles came, expected 6: %v", n, s.Refused())
 }
 
 // Profiles in formats older than pprof's are converted, as scraping does; the time of the file becomes
@@ -308,9 +281,8 @@ func TestImportOldFormats(t *testing.T) {
 	}
 	r := expectCall(t, exitInput, "cpu.prof: process_cpu, from ", "broken.heap: an old format of pprof: ", "import", "--dry-run",
 		"--url", s.URL(), "--name", "app", dir)
-	if strings.Count(r.stdout, ", converted from an old format, time written into the profile\n") != 2 {
-		t.Error(r.stdout)
-	}
+	expect(t, strings.Count(r.stdout, ", converted from an old format, time written into the profile\n") == 2,
+		"%s", r.stdout)
 	expectCall(t, exitInput, "sent 2 profiles", "broken.heap: an old format of pprof: ", "import", "--url", s.URL(), "--name", "app", dir)
 	got := map[string]pyroscope.Received{}
 	for _, p := range s.Profiles() {
@@ -318,20 +290,15 @@ func TestImportOldFormats(t *testing.T) {
 	}
 	cpu, isCPU := got["process_cpu"]
 	heap, isHeap := got["memory"]
-	if len(got) != 2 || !isCPU || !isHeap {
-		t.Fatalf("came: %v %v", got, s.Refused())
-	}
+	require(t, len(got) == 2 && isCPU && isHeap, "came: %v %v", got, s.Refused())
 	for _, p := range got {
-		if p.Profile.TimeNanos != written.UnixNano() {
-			t.Errorf("%s: time %d, the file is of %d", p.Name(), p.Profile.TimeNanos, written.UnixNano())
-		}
+		expect(t, p.Profile.TimeNanos == written.UnixNano(),
+			"%s: time %d, the file is of %d", p.Name(), p.Profile.TimeNanos, written.UnixNano())
 	}
-	if top := pprofTop(t, cpu.Raw); !strings.Contains(top, "300ms") || !strings.Contains(top, "server") {
-		t.Errorf("not 300 ms in server:\n%s", top)
-	}
-	if top := pprofTop(t, heap.Raw, "-sample_index=inuse_space"); !strings.Contains(top, "10kB") {
-		t.Errorf("not 10 KiB in use:\n%s", top)
-	}
+	top := pprofTop(t, cpu.Raw)
+	expect(t, strings.Contains(top, "300ms") && strings.Contains(top, "server"), "not 300 ms in server:\n%s", top)
+	top = pprofTop(t, heap.Raw, "-sample_index=inuse_space")
+	expect(t, strings.Contains(top, "10kB"), "not 10 KiB in use:\n%s", top)
 	expectCall(t, exitDone, "sent 1 ", "", "import", "--url", s.URL(), "--name", "app", filepath.Join(dir, "cpu.prof"))
 }
 
@@ -349,9 +316,7 @@ func TestImportTypeAndTime(t *testing.T) {
 	expectCall(t, exitDone, "sent 1 ", "", "import", "--url", s.URL(), "--name", "app", "--type", "block", file)
 	cmd := command(t, "import", "--url", s.URL(), "--name", "app", "-")
 	r := callCommand(t, cmd, string(fakepprof.Gzip(fakepprof.Make("heap", fakepprof.Options{}))))
-	if r.code != exitDone {
-		t.Errorf("standard input: %d %s", r.code, r.stderr)
-	}
+	expect(t, r.code == exitDone, "standard input: %d %s", r.code, r.stderr)
 	// Another time than the profile's is written into it: servers read it there.
 	expectCall(t, exitDone, "sent 1 ", "", "import", "--url", s.URL(), "--name", "app", "--type", "block",
 		"--from", "2024-02-29T12:00:00+01:00", "--until", "1709204430", file)
@@ -359,17 +324,14 @@ func TestImportTypeAndTime(t *testing.T) {
 	for _, p := range s.Profiles() {
 		names = append(names, p.Name())
 	}
-	if got := strings.Join(names, " "); got != "mutex block memory block" {
-		t.Fatalf("came: %s %v", got, s.Refused())
-	}
+	got := strings.Join(names, " ")
+	require(t, got == "mutex block memory block", "came: %s %v", got, s.Refused())
 	all := s.Profiles()
 	last := all[3].Profile
-	if last.TimeNanos != 1709204400e9 || last.DurationNanos != 30e9 {
-		t.Errorf("time %d, duration %d", last.TimeNanos, last.DurationNanos)
-	}
-	if all[1].Profile.TimeNanos == last.TimeNanos || !bytes.Equal(all[1].Raw, contention) {
-		t.Error("without --from the profile was changed")
-	}
+	expect(t, last.TimeNanos == 1709204400e9 && last.DurationNanos == 30e9,
+		"time %d, duration %d", last.TimeNanos, last.DurationNanos)
+	expect(t, all[1].Profile.TimeNanos != last.TimeNanos && bytes.Equal(all[1].Raw, contention),
+		"without --from the profile was changed")
 }
 
 // A profile that the server refuses does not affect the others.
@@ -379,9 +341,8 @@ func TestImportRefused(t *testing.T) {
 	dir := realFiles(t)
 	writeFile(t, dir, "a-old.pb", fakepprof.Make("heap", fakepprof.Options{Time: time.Now().Add(-48 * time.Hour)}))
 	r := expectCall(t, exitPeer, "sent 6 profiles", "a-old.pb: not accepted: HTTP 400", "import", "--url", s.URL(), "--name", "app", dir)
-	if !strings.Contains(r.stderr, "outside of ingestion window") || !strings.Contains(r.stdout, "1 not accepted") {
-		t.Error(r.stdout, r.stderr)
-	}
+	has(t, "stderr", r.stderr, "outside of ingestion window")
+	has(t, "stdout", r.stdout, "1 not accepted")
 	// A server that stumbles is tried again.
 	s.Faults.Set(&loop.Fault{Status: 503, Times: 2})
 	expectCall(t, exitDone, "sent 6 ", "HTTP 503", "import", "--url", s.URL(), "--name", "app", realFiles(t))
@@ -398,9 +359,7 @@ func TestImportGivesUp(t *testing.T) {
 	base := []string{"import", "--name", "app", "--retry-for", "200ms"}
 	r := expectCall(t, exitPeer, "gave up", "the server does not accept these credentials",
 		append(base, "--url", s.URL(), "--username", "u", "--password-file", wrong, files)...)
-	if strings.Contains(r.stderr+r.stdout, "hunter2") {
-		t.Error("the password was shown")
-	}
+	expect(t, !strings.Contains(r.stderr+r.stdout, "hunter2"), "the password was shown")
 	expectCall(t, exitDone, "sent 6 ", "", append(base, "--url", s.URL(), "--username", "u", "--password-file", right, files)...)
 	expectCall(t, exitPeer, "gave up", "url is the base URL",
 		append(base, "--url", s.URL()+"/wrong", "--username", "u", "--password-file", right, files)...)
@@ -414,21 +373,15 @@ func TestImportToFiles(t *testing.T) {
 	out := t.TempDir()
 	expectCall(t, exitDone, "sent 6 ", "", "import", "--url", "file://"+out, "--name", "app", realFiles(t))
 	found, _ := filepath.Glob(filepath.Join(out, "app", "*", "*.pb.gz"))
-	if len(found) != 6 {
-		t.Fatalf("files: %v", found)
-	}
+	require(t, len(found) == 6, "files: %v", found)
 	// With its own time changed, too.
 	expectCall(t, exitDone, "sent 6 ", "", "import", "--url", "file://"+out, "--name", "moved", "--from", "1709204400",
 		filepath.Join(out, "app"))
 	moved, _ := filepath.Glob(filepath.Join(out, "moved", "*", "20240229T1100*.pb.gz"))
-	if len(moved) != 6 {
-		t.Fatalf("files: %v", moved)
-	}
+	require(t, len(moved) == 6, "files: %v", moved)
 	for _, path := range []string{found[0], moved[0], moved[3]} {
 		text, err := exec.Command(goTool(), "tool", "pprof", "-raw", path).CombinedOutput()
-		if err != nil || !bytes.Contains(text, []byte("Samples:")) {
-			t.Errorf("%s: %v\n%s", path, err, text)
-		}
+		expect(t, err == nil && bytes.Contains(text, []byte("Samples:")), "%s: %v\n%s", path, err, text)
 	}
 }
 
@@ -447,14 +400,10 @@ write:
 `
 	expectCall(t, exitDone, "accepted; not read back", "", "verify", "--config", writeConfig(t, config))
 	p := run(t, config)
-	if n := p.metrics().sum("profpull_store_profiles"); n != 7 {
-		t.Errorf("%v profiles, expected 6 and the one of verify", n)
-	}
-	if _, text := p.get("/api/0/services"); !strings.Contains(text, `"app"`) {
-		t.Error(text)
-	}
+	equal(t, "profiles (6 and the one of verify)", p.metrics().sum("profpull_store_profiles"), 7)
+	_, text := p.get("/api/0/services")
+	expect(t, strings.Contains(text, `"app"`), "%s", text)
 	expectCall(t, exitInput, "", "another process (", "import", "--url", "store://"+dir, "--name", "app", realFiles(t))
-	p.stop()
 }
 
 // An endpoint of a configuration is used with all its settings; nothing else of the file is touched.
@@ -476,16 +425,11 @@ write:
 	tenants := map[string]int{}
 	for _, p := range s.Profiles() {
 		tenants[p.Tenant]++
-		if p.Labels["cluster"] != "prod" {
-			t.Errorf("labels: %v", p.Labels)
-		}
+		expect(t, p.Labels["cluster"] == "prod", "labels: %v", p.Labels)
 	}
-	if tenants["team-a"] != 6 || tenants["team-b"] != 6 {
-		t.Errorf("tenants: %v", tenants)
-	}
-	if _, err := os.Stat(other); err == nil {
-		t.Error("the other endpoint's directory was made")
-	}
+	expect(t, tenants["team-a"] == 6 && tenants["team-b"] == 6, "tenants: %v", tenants)
+	_, err := os.Stat(other)
+	expect(t, err != nil, "the other endpoint's directory was made")
 }
 
 func TestImportUsage(t *testing.T) {
@@ -528,13 +472,8 @@ func TestImportUsage(t *testing.T) {
 // lines of verify, by the endpoint's name.
 func verifyLines(t *testing.T, code int, config string, args ...string) map[string]string {
 	t.Helper()
-	r := call(t, "", append([]string{"verify", "--config", writeConfig(t, config)}, args...)...)
-	if r.code != code || r.stderr != "" {
-		t.Fatalf("exit code %d, expected %d\n%s%s", r.code, code, r.stdout, r.stderr)
-	}
-	if strings.Contains(r.stdout, "hunter2") {
-		t.Errorf("a secret was shown:\n%s", r.stdout)
-	}
+	r := expectCall(t, code, "*", "", append([]string{"verify", "--config", writeConfig(t, config)}, args...)...)
+	expect(t, !strings.Contains(r.stdout, "hunter2"), "a secret was shown:\n%s", r.stdout)
 	lines := map[string]string{}
 	name := ""
 	for _, line := range strings.Split(strings.TrimSuffix(r.stdout, "\n"), "\n") {
@@ -555,9 +494,7 @@ func expectLines(t *testing.T, got map[string]string, want map[string][]string) 
 	sort.Strings(names)
 	for _, name := range names {
 		for _, part := range want[name] {
-			if !strings.Contains(got[name], part) {
-				t.Errorf("%s: expected %q in:\n%s", name, part, got[name])
-			}
+			expect(t, strings.Contains(got[name], part), "%s: expected %q in:\n%s", name, part, got[name])
 		}
 	}
 }
@@ -587,13 +524,11 @@ write:
 		"deepflow": {"ok", "accepted; not read back", "--deepflow-querier"},
 	})
 	for _, p := range s.Profiles() {
-		if p.Labels["service_name"] != "profpull-verify" || len(p.Labels["verify_id"]) != 16 || !p.Profile.NonZero {
-			t.Errorf("came: %v", p.Labels)
-		}
+		expect(t, p.Labels["service_name"] == "profpull-verify" && len(p.Labels["verify_id"]) == 16 && p.Profile.NonZero,
+			"came: %v", p.Labels)
 	}
-	if s.Count() != 2 || gateway.Count() != 1 || agent.Count() != 1 {
-		t.Errorf("came: %d %d %d %v %v", s.Count(), gateway.Count(), agent.Count(), s.Refused(), agent.Refused())
-	}
+	expect(t, s.Count() == 2 && gateway.Count() == 1 && agent.Count() == 1,
+		"came: %d %d %d %v %v", s.Count(), gateway.Count(), agent.Count(), s.Refused(), agent.Refused())
 }
 
 // A Pyroscope that has compacted nothing yet finds a profile by its service alone. One that shows
@@ -655,7 +590,7 @@ write:
 func TestVerifyDeepFlow(t *testing.T) {
 	t.Parallel()
 	agent := startPyroscope(t, pyroscope.Options{DeepFlow: true})
-	querier, err := loop.Start("", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	querier := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		var q struct {
 			AppService          string `json:"app_service"`
 			ProfileEventType    string `json:"profile_event_type"`
@@ -679,9 +614,7 @@ func TestVerifyDeepFlow(t *testing.T) {
 		}
 		_ = json.NewEncoder(w).Encode(map[string]any{"OPT_STATUS": "SUCCESS", "DESCRIPTION": "", "result": map[string]any{
 			"node_values": map[string]any{"values": values}}})
-	}), nil)
-	must(t, err)
-	t.Cleanup(func() { querier.Down() })
+	})
 	config := fmt.Sprintf("write: [{name: deepflow, url: \"%s/api/v1/profile/ingest\", protocol: ingest}]\n", agent.URL())
 	expectLines(t, verifyLines(t, exitDone, config, "--deepflow-querier", querier.URL()),
 		map[string][]string{"deepflow": {"ok", "accepted, and found after"}})

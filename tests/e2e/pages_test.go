@@ -34,10 +34,7 @@ write: [{name: local, url: "store://`+filepath.Join(t.TempDir(), "store")+`"}]
 	for _, service := range services {
 		p.wait("profiles of "+service, func() string {
 			status, body := p.get("/api/v1/top?service=" + url.QueryEscape(service) + "&type=" + cpuType)
-			if status != 200 || !strings.Contains(body, `"self":`) {
-				return orNothing(body)
-			}
-			return ""
+			return unless(status == 200 && strings.Contains(body, `"self":`), "%s", body)
 		})
 	}
 	return p
@@ -59,39 +56,31 @@ func TestPages(t *testing.T) {
 	// A short profile of a program that is a little busy may have missed it.
 	p.wait("samples of main.burnCPU", func() string {
 		_, body := p.get("/api/v1/top?service=busy&limit=100000&type=" + cpuType)
-		if !strings.Contains(body, "main.burnCPU") {
-			return orNothing(body)
-		}
-		return ""
+		return unless(strings.Contains(body, "main.burnCPU"), "%s", body)
 	})
 	b.look(1400, 900, "light")
 	// The canvas is drawn in the browser's next frame, which may come late on a busy machine.
 	b.open(p.admin+"/?service=busy&from=now-5m&type="+cpuType, readyPage+" && profpull.flame.drawn >= 5")
-	if rows := b.text(`document.querySelector("#table tbody").innerText`); !strings.Contains(rows, "main.burnCPU") {
-		t.Errorf("the table has no main.burnCPU: %.500s", rows)
-	}
+	rows := b.text(`document.querySelector("#table tbody").innerText`)
+	expect(t, strings.Contains(rows, "main.burnCPU"), "the table has no main.burnCPU: %.500s", rows)
 	// The drawing has colours.
-	if colours := b.eval(`(() => {
+	atLeast(t, "colours of the flame graph", b.eval(`(() => {
 		const c = profpull.flame.canvas;
 		const d = c.getContext("2d").getImageData(0, 0, c.width, c.height).data;
 		const seen = new Set();
 		for (let i = 0; i < d.length; i += 4) if (d[i + 3] > 0) seen.add(d[i] << 16 | d[i + 1] << 8 | d[i + 2]);
 		return seen.size;
-	})()`).(float64); colours < 5 {
-		t.Errorf("the flame graph has %v colours", colours)
-	}
+	})()`).(float64), 5)
 	b.shoot("flame-graph")
 
 	// Search with share, callers and callees, and the view in the address.
 	b.eval(`(() => { const s = document.getElementById("search"); s.value = "burnCPU"; s.dispatchEvent(new Event("input")); })()`)
-	if found := b.text(`document.getElementById("found").textContent`); !strings.Contains(found, "%") || strings.HasPrefix(found, "0.0") {
-		t.Errorf("search found %q", found)
-	}
+	found := b.text(`document.getElementById("found").textContent`)
+	expect(t, strings.Contains(found, "%") && !strings.HasPrefix(found, "0.0"), "search found %q", found)
 	// Names may break after "/" and ".", and before "(", and the table's edge can be moved.
-	if parts := b.text(`[...[...document.querySelectorAll("#table td.name button")].find((x) => x.textContent === "main.burnCPU").childNodes].map((x) => x.textContent || "|").join("")`); parts != "main.|burnCPU" {
-		t.Errorf("the name breaks as %q", parts)
-	}
-	if widths := b.text(`(() => {
+	equal(t, "the parts of the name",
+		b.text(`[...[...document.querySelectorAll("#table td.name button")].find((x) => x.textContent === "main.burnCPU").childNodes].map((x) => x.textContent || "|").join("")`), "main.|burnCPU")
+	equal(t, "the arrow key and the double click change the width by", b.text(`(() => {
 		const d = document.getElementById("divider");
 		const w = () => d.parentElement.getBoundingClientRect().width;
 		const before = w();
@@ -99,26 +88,21 @@ func TestPages(t *testing.T) {
 		const wider = w() - before;
 		d.dispatchEvent(new MouseEvent("dblclick", {bubbles: true}));
 		return String(Math.round(wider) + " " + Math.round(w() - before));
-	})()`); widths != "20 0" {
-		t.Errorf("the arrow key and the double click change the width by %s, expected 20 0", widths)
-	}
+	})()`), "20 0")
 	b.eval(`[...document.querySelectorAll("#table td.name button")].find((x) => x.textContent === "main.burnCPU").click()`)
-	if shown := b.eval(`!document.getElementById("sandwich").hidden && profpull.callees.graph.n > 1 && location.search.includes("fn=main.burnCPU")`); shown != true {
-		t.Errorf("no callers and callees: %s", b.text("location.search"))
-	}
+	shown := b.eval(`!document.getElementById("sandwich").hidden && profpull.callees.graph.n > 1 && location.search.includes("fn=main.burnCPU")`)
+	expect(t, shown == true, "no callers and callees: %s", b.text("location.search"))
 	link := b.text("profpull.exactLink()")
 	b.open(link, readyPage)
-	if name := b.text(`document.getElementById("sandwich-name").textContent`); name != "main.burnCPU" {
-		t.Errorf("the link shows %q: %s", name, link)
-	}
+	name := b.text(`document.getElementById("sandwich-name").textContent`)
+	expect(t, name == "main.burnCPU", "the link shows %q: %s", name, link)
 	b.shoot("callers-and-callees")
 
 	// Zoom, by the keyboard.
 	b.open(p.admin+"/?service=busy&from=now-5m&type="+cpuType, readyPage)
 	b.eval(`(() => { const c = profpull.flame.canvas; for (const key of ["ArrowDown", "ArrowDown", "Enter"]) c.dispatchEvent(new KeyboardEvent("keydown", {key, bubbles: true})); })()`)
-	if zoom := b.text("location.search"); !strings.Contains(zoom, "zoom=") {
-		t.Errorf("the keys have not zoomed: %s", zoom)
-	}
+	zoom := b.text("location.search")
+	expect(t, strings.Contains(zoom, "zoom="), "the keys have not zoomed: %s", zoom)
 
 	// Arrow keys move the range by half of its length, once the totals are there.
 	b.open(p.admin+"/?service=busy&from=1700000000000&until=now&type="+cpuType, readyPage+` && profpull.timeline.data !== null`)
@@ -129,45 +113,34 @@ func TestPages(t *testing.T) {
 		profpull.timeline.canvas.dispatchEvent(new KeyboardEvent("keydown", {key: "ArrowLeft"}));
 		return moved;
 	})()`)
-	if moved != "[0,2000,false]" {
-		t.Errorf("the arrow key has moved the range to %s", moved)
-	}
+	expect(t, moved == "[0,2000,false]", "the arrow key has moved the range to %s", moved)
 
 	b.look(390, 844, "dark")
 	b.open(p.admin+"/?service=busy&from=now-5m&type="+cpuType, readyPage)
-	if wide := b.eval("document.documentElement.scrollWidth").(float64); wide > 390 {
-		t.Errorf("the page is %v wide on a phone", wide)
-	}
+	atMost(t, "width of the page on a phone", b.eval("document.documentElement.scrollWidth").(float64), 390)
 	b.shoot("flame-graph-phone-dark")
 
 	b.look(1400, 900, "dark")
 	b.open(p.admin+"/?service=busy&compare=1&from=now-2s&base_from=now-5m&base_until=now&type="+cpuType, readyPage)
-	if head := b.text(`document.querySelector("#table thead").innerText`); !strings.Contains(head, "Before") || !strings.Contains(head, "Change") {
-		t.Errorf("the table of a difference has the columns %q", head)
-	}
+	head := b.text(`document.querySelector("#table thead").innerText`)
+	has(t, "the head", head, "Before", "Change")
 	b.shoot("difference-dark")
 
 	b.look(1400, 900, "light")
 	wait(t, "the failure of a target", func() string {
 		_, body := p.get("/targets?health=down")
-		if !strings.Contains(body, "refused") {
-			return orNothing(body)
-		}
-		return ""
+		return unless(strings.Contains(body, "refused"), "%s", body)
 	})
 	b.open(p.admin+"/targets", `document.querySelectorAll("#targets tbody tr").length > 5`)
-	if first := b.text(`document.querySelector("#targets tbody tr").innerText`); !strings.Contains(first, "gone") || !strings.Contains(first, "down") {
-		t.Errorf("failing targets are not first: %s", first)
-	}
+	first := b.text(`document.querySelector("#targets tbody tr").innerText`)
+	has(t, "first", first, "gone", "down")
 	// One target is one block with one menu, whose buttons make its scrapes due.
-	if n := b.text(`(() => {
+	equal(t, "blocks, addresses, menus and whether each has all types", b.text(`(() => {
 		const blocks = [...document.querySelectorAll("#targets tbody.target")];
 		const addresses = blocks.map((x) => x.querySelector("tr.head summary.mono").innerText);
 		return [blocks.length, new Set(addresses).size, document.querySelectorAll("#targets .menu").length,
 			blocks.every((x) => x.querySelectorAll(".menu button").length === x.rows.length)].join(" ");
-	})()`); n != "2 2 2 true" {
-		t.Errorf("blocks, addresses, menus and whether each has all types: %s, expected 2 2 2 true", n)
-	}
+	})()`), "2 2 2 true")
 	b.shoot("targets")
 	b.open(p.admin+"/destinations", `document.body.innerText.includes("accepted")`)
 	b.shoot("destinations")
@@ -189,14 +162,10 @@ func TestLargeFlameGraph(t *testing.T) {
 `, "large")
 	b.look(1400, 900, "light")
 	b.open(p.admin+"/?service=large&from=now-5m&max_nodes=1000000&type="+cpuType, readyPage)
-	if n := b.eval("profpull.graph.n").(float64); n < float64(functions) {
-		t.Errorf("the graph has %v nodes", n)
-	}
+	atLeast(t, "nodes of the graph", b.eval("profpull.graph.n").(float64), float64(functions))
 	// The time of a frame does not depend on the number of nodes, so neither does what is drawn.
 	drawn := b.eval("profpull.flame.drawn").(float64)
-	if drawn < 1000 || drawn > 60000 {
-		t.Errorf("%v nodes are drawn", drawn)
-	}
+	expect(t, drawn >= 1000 && drawn <= 60000, "%v nodes are drawn", drawn)
 	ms := b.eval(`(() => { const f = profpull.flame; const t = performance.now(); for (let i = 0; i < 20; i++) f.draw(performance.now()); return (performance.now() - t) / 20; })()`)
 	t.Logf("a frame with %v of %d nodes takes %.1f ms", drawn, functions, ms)
 	b.shoot("large")
@@ -214,16 +183,14 @@ func TestHostileNames(t *testing.T) {
 	p := pagesProgram(t, `      - {targets: ["`+fake.Addr()+`"], labels: {service_name: "`+service+`"}}
 `, service)
 	b.open(p.admin+"/?from=now-5m&labels="+url.QueryEscape(`service_name!="<u>"`), readyPage)
-	if rows := b.text(`document.querySelector("#table tbody").innerText`); !strings.Contains(rows, hostile) {
-		t.Errorf("the table has no %s: %s", hostile, rows)
-	}
+	rows := b.text(`document.querySelector("#table tbody").innerText`)
+	expect(t, strings.Contains(rows, hostile), "the table has no %s: %s", hostile, rows)
 	for _, path := range []string{"/", "/targets"} {
 		if path != "/" {
 			b.open(p.admin+path, `document.querySelectorAll("#targets tbody tr").length > 0`)
 		}
-		if n := b.eval(`document.querySelectorAll("img, u, [onclick], [onerror]").length`).(float64); n != 0 {
-			t.Errorf("%s has %v elements that came from names", path, n)
-		}
+		n := b.eval(`document.querySelectorAll("img, u, [onclick], [onerror]").length`).(float64)
+		expect(t, n == 0, "%s has %v elements that came from names", path, n)
 	}
 	b.sound()
 }
@@ -237,17 +204,10 @@ func TestPagesWithoutScripts(t *testing.T) {
 `, "busy")
 	p.wait("samples of main.burnCPU", func() string {
 		_, body := p.get("/api/v1/top?service=busy&limit=100000&type=" + cpuType)
-		if !strings.Contains(body, `"main.burnCPU"`) {
-			return orNothing(body)
-		}
-		return ""
+		return unless(strings.Contains(body, `"main.burnCPU"`), "%s", body)
 	})
 	_, page := p.get("/?service=busy")
-	for _, part := range []string{`<option selected>busy</option>`, `<svg class="flame"`, `<title>main.burnCPU: `, `<td class="name">main.<wbr>burnCPU</td>`} {
-		if !strings.Contains(page, part) {
-			t.Errorf("the page has no %s", part)
-		}
-	}
+	has(t, "the page", page, `<option selected>busy</option>`, `<svg class="flame"`, `<title>main.burnCPU: `, `<td class="name">main.<wbr>burnCPU</td>`)
 	// A chosen type stays chosen if the range has none of it.
 	const goroutine = "goroutine:goroutine:count:goroutine:count"
 	for query, parts := range map[string][]string{
@@ -258,18 +218,16 @@ func TestPagesWithoutScripts(t *testing.T) {
 	} {
 		_, page := p.get("/?" + query)
 		for _, part := range parts {
-			if !strings.Contains(page, part) {
-				t.Errorf("the page for %s has no %s", query, part)
-			}
+			expect(t, strings.Contains(page, part), "the page for %s has no %s", query, part)
 		}
 	}
 	resp, err := http.Get(p.admin + "/")
 	must(t, err)
 	_, _ = io.Copy(io.Discard, resp.Body)
 	resp.Body.Close()
-	if csp := resp.Header.Get("Content-Security-Policy"); !strings.Contains(csp, "default-src 'none'") || strings.Contains(csp, "unsafe") {
-		t.Errorf("Content-Security-Policy: %s", csp)
-	}
+	csp := resp.Header.Get("Content-Security-Policy")
+	has(t, "the policy", csp, "default-src 'none'")
+	lacks(t, "the policy", csp, "unsafe")
 	for path, part := range map[string]string{
 		"/api/v1/services":                          `"busy"`,
 		"/api/v1/types?service=busy":                cpuType,
@@ -296,17 +254,14 @@ func TestPagesWithoutScripts(t *testing.T) {
 		"/api/v1/top?service=busy&labels=" + url.QueryEscape("{a="): `parse error`,
 		"/api/v1/top?type=x":                                        `error`,
 	} {
-		if status, body := p.get(path); status != 400 || !strings.Contains(body, part) {
-			t.Errorf("%s: %d %s, expected 400 with %s", path, status, body, part)
-		}
+		p.answers(path, 400, part)
 	}
 	if status, body := p.get("/api/v1/top?service=nobody"); status != 200 && status != 404 {
 		t.Errorf("an unknown service: %d %s", status, body)
 	}
 	_, raw := p.get("/api/v1/pprof?service=busy&type=" + cpuType)
-	if top := pprofTop(t, []byte(raw)); !strings.Contains(top, "main.burnCPU") {
-		t.Errorf("the profile has no main.burnCPU:\n%s", top)
-	}
+	top := pprofTop(t, []byte(raw))
+	expect(t, strings.Contains(top, "main.burnCPU"), "the profile has no main.burnCPU:\n%s", top)
 }
 
 // TestDroppedTargets reads the label sets that have not become targets, with the rule that dropped
@@ -352,18 +307,13 @@ write: [{name: local, url: "store://`+filepath.Join(t.TempDir(), "store")+`"}]
 		if problem := read(); problem != "" {
 			return problem
 		}
-		if len(all.Dropped) != 2 {
-			return fmt.Sprint(all)
-		}
-		return ""
+		return unless(len(all.Dropped) == 2, "%v", all)
 	})
 	first, second := all.Dropped[0], all.Dropped[1]
-	if first.Job != "some" || first.Rule != 3 || !strings.HasSuffix(first.Place, ":8") || !strings.Contains(first.Does, `regex="test|canary"`) || first.Labels["tier"] != "test" || first.Why != "" {
-		t.Errorf("the first one is %+v", first)
-	}
-	if second.Job != "refused" || second.Rule != 0 || !strings.Contains(second.Why, "99999") {
-		t.Errorf("the second one is %+v", second)
-	}
+	expect(t, first.Job == "some" && first.Rule == 3 && strings.HasSuffix(first.Place, ":8") && strings.Contains(first.Does, `regex="test|canary"`) && first.Labels["tier"] == "test" && first.Why == "",
+		"the first one is %+v", first)
+	expect(t, second.Job == "refused" && second.Rule == 0 && strings.Contains(second.Why, "99999"),
+		"the second one is %+v", second)
 	var trace struct {
 		Steps []struct {
 			Rule          int
@@ -373,12 +323,11 @@ write: [{name: local, url: "store://`+filepath.Join(t.TempDir(), "store")+`"}]
 	}
 	id := strconv.Itoa(first.ID)
 	status, body := p.get("/api/v1/trace?id=" + id)
-	if err := json.Unmarshal([]byte(body), &trace); status != 200 || err != nil || len(trace.Steps) != 3 {
-		t.Fatalf("the trace: %d, %v, %s", status, err, body)
-	}
-	if s := trace.Steps; s[0].Labels["copy"] != "test" || s[0].Outcome != "kept" || s[2].Outcome != "dropped" || s[2].Rule != 3 {
-		t.Errorf("the trace is %s", body)
-	}
+	err := json.Unmarshal([]byte(body), &trace)
+	require(t, status == 200 && err == nil && len(trace.Steps) == 3, "the trace: %d, %v, %s", status, err, body)
+	s := trace.Steps
+	expect(t, s[0].Labels["copy"] == "test" && s[0].Outcome == "kept" && s[2].Outcome == "dropped" && s[2].Rule == 3,
+		"the trace is %s", body)
 	pages := map[string][]string{
 		"/api/v1/dropped":        nil,
 		"/api/v1/trace?id=" + id: nil,
@@ -388,19 +337,14 @@ write: [{name: local, url: "store://`+filepath.Join(t.TempDir(), "store")+`"}]
 	}
 	for path, parts := range pages {
 		status, page := p.get(path)
-		if status != 200 || strings.Contains(page, "geheim") || strings.Contains(page, "verborgen") || (parts != nil && strings.Contains(page, "<b>x")) {
-			t.Errorf("%s: %d, or it has what it must not have: %s", path, status, page)
-		}
+		expect(t, status == 200 && !strings.Contains(page, "geheim") && !strings.Contains(page, "verborgen") && (parts == nil || !strings.Contains(page, "<b>x")),
+			"%s: %d, or it has what it must not have: %s", path, status, page)
 		for _, part := range parts {
-			if !strings.Contains(page, part) {
-				t.Errorf("%s has no %q: %s", path, part, page)
-			}
+			expect(t, strings.Contains(page, part), "%s has no %q: %s", path, part, page)
 		}
 	}
 	for path, want := range map[string]int{"/trace?id=x": 400, "/api/v1/trace?id=": 400, "/api/v1/trace?id=99999": 404, "/trace?id=99999": 404} {
-		if status, body := p.get(path); status != want || !strings.Contains(body, "dropped target") {
-			t.Errorf("%s: %d, expected %d: %s", path, status, want, body)
-		}
+		p.answers(path, want, "dropped target")
 	}
 	b.look(1400, 900, "light")
 	b.open(p.admin+"/dropped", `document.querySelectorAll("#dropped tbody tr").length === 2`)
@@ -413,25 +357,21 @@ write: [{name: local, url: "store://`+filepath.Join(t.TempDir(), "store")+`"}]
 		if problem := read(); problem != "" {
 			return problem
 		}
-		if len(all.Dropped) != 1 {
-			return fmt.Sprint(all)
-		}
-		return ""
+		return unless(len(all.Dropped) == 1, "%v", all)
 	})
 	// Now it is a target, which has its rules too.
 	of := "trace?job=some&source=" + url.QueryEscape(first.Source) + "&address=10.9.8.7%3A80"
 	status, body = p.get("/api/v1/" + of)
 	trace.Steps = nil
-	if err := json.Unmarshal([]byte(body), &trace); status != 200 || err != nil || len(trace.Steps) != 3 {
-		t.Fatalf("the trace of a target: %d, %v, %s", status, err, body)
-	}
-	if s := trace.Steps; s[0].Labels["copy"] != "live" || s[2].Outcome != "kept" || s[2].Labels["tier"] != "live" {
-		t.Errorf("the trace of a target is %s", body)
-	}
+	err = json.Unmarshal([]byte(body), &trace)
+	require(t, status == 200 && err == nil && len(trace.Steps) == 3,
+		"the trace of a target: %d, %v, %s", status, err, body)
+	s = trace.Steps
+	expect(t, s[0].Labels["copy"] == "live" && s[2].Outcome == "kept" && s[2].Labels["tier"] == "live",
+		"the trace of a target is %s", body)
 	status, page := p.get("/" + of)
-	if status != 200 || !strings.Contains(page, "copy=live") || strings.Contains(page+body, "geheim") || strings.Contains(page+body, "verborgen") {
-		t.Errorf("the page of a target: %d, or it has what it must not have: %s", status, page)
-	}
+	expect(t, status == 200 && strings.Contains(page, "copy=live") && !strings.Contains(page+body, "geheim") && !strings.Contains(page+body, "verborgen"),
+		"the page of a target: %d, or it has what it must not have: %s", status, page)
 	p.wait("the page of targets to lead there", func() string {
 		if _, page := p.get("/targets"); !strings.Contains(page, "trace?job=some&amp;source=") {
 			return page
@@ -445,9 +385,7 @@ write: [{name: local, url: "store://`+filepath.Join(t.TempDir(), "store")+`"}]
 		strings.Replace(of, "job=some", "job=other", 1): 404,
 	} {
 		for _, below := range []string{"/", "/api/v1/"} {
-			if status, body := p.get(below + path); status != want || !strings.Contains(body, "target") {
-				t.Errorf("%s%s: %d, expected %d: %s", below, path, status, want, body)
-			}
+			p.answers(below+path, want, "target")
 		}
 	}
 	b.open(p.admin+"/"+of, `document.querySelectorAll("#trace tbody tr").length === 3`)
@@ -478,10 +416,7 @@ write: [{name: local, url: "store://`+filepath.Join(t.TempDir(), "store")+`"}]
 	const path = "/debug/pprof/allocs"
 	p.wait("the scrape", func() string {
 		_, body := p.get("/targets")
-		if !strings.Contains(body, `action="api/v1/scrape?job=slow&amp;address=`) {
-			return orNothing(body)
-		}
-		return ""
+		return unless(strings.Contains(body, `action="api/v1/scrape?job=slow&amp;address=`), "%s", body)
 	})
 	post := func(query, name, value string) (int, string, string) {
 		req, err := http.NewRequest("POST", p.admin+"/api/v1/scrape?"+query, nil)
@@ -507,12 +442,9 @@ write: [{name: local, url: "store://`+filepath.Join(t.TempDir(), "store")+`"}]
 			t.Errorf("%+v: %d %s", c, status, body)
 		}
 	}
-	if status, _ := p.get("/api/v1/scrape?job=slow"); status != 405 {
-		t.Errorf("GET: %d", status)
-	}
-	if n := len(fake.RequestsFor(path)); n != 0 {
-		t.Fatalf("%d scrapes before any was asked for", n)
-	}
+	p.answers("/api/v1/scrape?job=slow", 405)
+	n := len(fake.RequestsFor(path))
+	require(t, n == 0, "%d scrapes before any was asked for", n)
 	if status, body, _ := post("job=slow&type=memory", "", ""); status != 200 || body != "{\"scheduled\":1}\n" {
 		t.Errorf("%d %s", status, body)
 	}
@@ -521,10 +453,8 @@ write: [{name: local, url: "store://`+filepath.Join(t.TempDir(), "store")+`"}]
 			return strconv.Itoa(n)
 		}
 		_, body := p.get("/api/v1/targets")
-		if !strings.Contains(body, `"successes":1`) || !strings.Contains(body, `"health":"up"`) {
-			return orNothing(body)
-		}
-		return ""
+		return unless(strings.Contains(body, `"successes":1`) && strings.Contains(body, `"health":"up"`),
+			"%s", body)
 	})
 	if status, _, location := post("job=slow&type=memory", "Accept", "text/html,*/*"); status != 303 || location != "../../targets" {
 		t.Errorf("a browser gets %d, %q", status, location)
@@ -539,7 +469,7 @@ write: [{name: local, url: "store://`+filepath.Join(t.TempDir(), "store")+`"}]
 		t.Errorf("%d %s", status, body)
 	}
 	const asked = "profpull_scrapes_asked_for_total"
-	if m := p.metrics(); m.sum(asked, "result", "scheduled") != 102 || m.sum(asked, "result", "surplus") != 10 {
-		t.Errorf("%v scheduled, %v surplus", m.sum(asked, "result", "scheduled"), m.sum(asked, "result", "surplus"))
-	}
+	m := p.metrics()
+	expect(t, m.sum(asked, "result", "scheduled") == 102 && m.sum(asked, "result", "surplus") == 10,
+		"%v scheduled, %v surplus", m.sum(asked, "result", "scheduled"), m.sum(asked, "result", "surplus"))
 }

@@ -30,9 +30,8 @@ func newQuerier(t *testing.T, body []byte) *querier {
 	t.Helper()
 	q := &querier{body: body}
 	var err error
-	if q.Server, err = loop.Start("", q, nil); err != nil {
-		t.Fatal(err)
-	}
+	q.Server, err = loop.Start("", q, nil)
+	must(t, err)
 	t.Cleanup(q.Down)
 	return q
 }
@@ -127,18 +126,14 @@ func TestQueryLists(t *testing.T) {
 	t.Parallel()
 	q := newQuerier(t, nil)
 	r := expectCall(t, exitDone, "cart\nshop/web\ufffd[31m\n", "", "query", "services", "--url", q.URL())
-	if strings.ContainsRune(r.stdout, 0x1b) {
-		t.Errorf("an escape reaches the terminal: %q", r.stdout)
-	}
-	if got := q.take(); got != `POST LabelValues application/json {"matchers":["{}"],"name":"service_name"}` {
-		t.Error(got)
-	}
+	expect(t, !strings.ContainsRune(r.stdout, 0x1b), "an escape reaches the terminal: %q", r.stdout)
+	got := q.take()
+	expect(t, got == `POST LabelValues application/json {"matchers":["{}"],"name":"service_name"}`, "%s", got)
 	expectCall(t, exitDone, "process_cpu:samples:count:cpu:nanoseconds\n", "", "query", "types", "--url", q.URL(),
 		"--service", `a"b`, "--label", "pod=x")
 	want := `POST LabelValues application/json {"matchers":["{service_name=\"a\\\"b\",pod=\"x\"}"],"name":"__profile_type__"}`
-	if got := q.take(); got != want {
-		t.Error(got)
-	}
+	got = q.take()
+	expect(t, got == want, "%s", got)
 }
 
 // A merged profile is written as gzip, and go tool pprof reads it. A short name of a type is looked up.
@@ -149,21 +144,15 @@ func TestQueryMerge(t *testing.T) {
 	expectCall(t, exitDone, "cart.pb.gz: ", "", "query", "merge", "--url", q.URL()+"/", "--service", "cart", "-o", file)
 	want := "POST LabelValues application/json {\"matchers\":[\"{service_name=\\\"cart\\\"}\"],\"name\":\"__profile_type__\"}\n" +
 		"POST SelectMergeProfile application/proto 1=process_cpu:cpu:nanoseconds:cpu:nanoseconds 2={service_name=\"cart\"} 3=time 4=time"
-	if got := q.take(); got != want {
-		t.Error(got)
-	}
+	got := q.take()
+	expect(t, got == want, "%s", got)
 	raw, err := os.ReadFile(file)
-	if err != nil || !fakepprof.IsGzip(raw) {
-		t.Fatalf("%v, gzip %v", err, fakepprof.IsGzip(raw))
-	}
-	if text := pprofTop(t, raw); !strings.Contains(text, "step1") {
-		t.Error(text)
-	}
+	require(t, err == nil && fakepprof.IsGzip(raw), "%v, gzip %v", err, fakepprof.IsGzip(raw))
+	text := pprofTop(t, raw)
+	expect(t, strings.Contains(text, "step1"), "%s", text)
 	r := expectCall(t, exitDone, "*", "standard output: ", "query", "merge", "--url", q.URL(), "--type",
 		"memory:inuse_space:bytes:space:bytes", "-o", "-")
-	if !fakepprof.IsGzip([]byte(r.stdout)) {
-		t.Error("no gzip on standard output")
-	}
+	expect(t, fakepprof.IsGzip([]byte(r.stdout)), "no gzip on standard output")
 	expectCall(t, exitInput, "", "no type is called \"wall\" in this time, only memory:inuse_space", "query", "merge",
 		"--url", q.URL(), "--type", "wall", "-o", file)
 }
@@ -179,12 +168,9 @@ func TestQueryFailures(t *testing.T) {
 	expectCall(t, exitPeer, "", "the server sent no profile: ", merge...)
 	q.status = 400
 	r := expectCall(t, exitPeer, "", q.URL()+"/querier.v1.QuerierService/LabelValues: HTTP 400: start after end", merge...)
-	if strings.ContainsRune(r.stderr, 0x1b) {
-		t.Errorf("an escape reaches the terminal: %q", r.stderr)
-	}
-	if _, err := os.Stat(file); err == nil {
-		t.Error("a file was written")
-	}
+	expect(t, !strings.ContainsRune(r.stderr, 0x1b), "an escape reaches the terminal: %q", r.stderr)
+	_, err := os.Stat(file)
+	expect(t, err != nil, "a file was written")
 	q.Down()
 	expectCall(t, exitPeer, "", strings.TrimPrefix(q.URL(), "http://"), merge...)
 	expectCall(t, exitUsage, "", "expected one of services, types", "query")
@@ -201,7 +187,7 @@ func TestQueryProfefe(t *testing.T) {
 	var mu sync.Mutex
 	var asked []string
 	profile := fakepprof.Gzip(cpuProfile())
-	s, err := loop.Start("", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		mu.Lock()
 		asked = append(asked, r.URL.RequestURI())
 		mu.Unlock()
@@ -216,9 +202,7 @@ func TestQueryProfefe(t *testing.T) {
 		case r.URL.Path == "/api/0/profiles/merge":
 			_, _ = w.Write(profile)
 		}
-	}), nil)
-	must(t, err)
-	t.Cleanup(s.Down)
+	})
 	args := func(more ...string) []string {
 		return append([]string{"query", more[0], "--protocol", "profefe", "--url", s.URL()}, more[1:]...)
 	}
@@ -226,9 +210,7 @@ func TestQueryProfefe(t *testing.T) {
 	r = expectCall(t, exitDone, "cpu\nheap\n", "", args("types", "--service", "cart")...)
 	expectCall(t, exitInput, "", "profefe needs a --service", args("types")...)
 	r = expectCall(t, exitDone, "", "", args("types", "--service", "none")...)
-	if r.stdout != "" {
-		t.Error(r.stdout)
-	}
+	expect(t, r.stdout == "", "%s", r.stdout)
 	file := filepath.Join(t.TempDir(), "cart.pb.gz")
 	expectCall(t, exitDone, "cart.pb.gz: ", "", args("merge", "--service", "cart", "--label", "v=1,2", "--from",
 		"2026-11-22T00:29:00Z", "--until", "2026-11-22T00:30:00.5Z", "-o", file)...)
@@ -236,12 +218,9 @@ func TestQueryProfefe(t *testing.T) {
 	last := asked[len(asked)-1]
 	mu.Unlock()
 	want := "/api/0/profiles/merge?service=cart&type=cpu&from=2026-11-22T00%3A29%3A00&to=2026-11-22T00%3A30%3A01&labels=v%3D1%252C2"
-	if last != want {
-		t.Errorf("%s\nexpected %s", last, want)
-	}
-	if raw, err := os.ReadFile(file); err != nil || string(raw) != string(profile) {
-		t.Errorf("not the bytes of the server: %v", err)
-	}
+	expect(t, last == want, "%s\nexpected %s", last, want)
+	raw, err := os.ReadFile(file)
+	expect(t, err == nil && string(raw) == string(profile), "not the bytes of the server: %v", err)
 	expectCall(t, exitPeer, "", "has no profile", args("merge", "--service", "none", "-o", file)...)
 }
 
@@ -254,12 +233,10 @@ func TestPGO(t *testing.T) {
 	expectCall(t, exitDone, "default.pgo: ", "", pgo...)
 	want := "POST SelectMergeProfile application/proto 1=process_cpu:cpu:nanoseconds:cpu:nanoseconds " +
 		"2={service_name=\"cart\",version=\"1.2\"} 3=time 4=time 6=120408051001"
-	if got := q.take(); got != want {
-		t.Errorf("%s\nexpected %s", got, want)
-	}
-	if raw, err := os.ReadFile(file); err != nil || !fakepprof.IsGzip(raw) {
-		t.Errorf("%v: %s", err, base64.StdEncoding.EncodeToString(raw))
-	}
+	got := q.take()
+	expect(t, got == want, "%s\nexpected %s", got, want)
+	raw, err := os.ReadFile(file)
+	expect(t, err == nil && fakepprof.IsGzip(raw), "%v: %s", err, base64.StdEncoding.EncodeToString(raw))
 	q.body = cpuProfile()
 	expectCall(t, exitInput, "", "service \"cart\": no function of the profile says at which line it starts", pgo...)
 	q.body = nil
@@ -272,13 +249,10 @@ func TestQueryTop(t *testing.T) {
 	t.Parallel()
 	q := newQuerier(t, cpuProfile())
 	r := expectCall(t, exitDone, "cpu.(*Cart).step1\n", "", "query", "top", "--url", q.URL(), "--service", "cart")
-	if !strings.Contains(r.stdout, " in 3 functions, the first 3:\n") || !strings.Contains(r.stdout, "100.00%") {
-		t.Error(r.stdout)
-	}
+	has(t, "stdout", r.stdout, " in 3 functions, the first 3:\n", "100.00%")
 	r = expectCall(t, exitDone, "the first 1:\n", "", "query", "top", "--url", q.URL(), "-n", "1", "--value", "samples")
-	if n := strings.Count(r.stdout, "step"); n != 1 {
-		t.Errorf("%d functions\n%s", n, r.stdout)
-	}
+	n := strings.Count(r.stdout, "step")
+	expect(t, n == 1, "%d functions\n%s", n, r.stdout)
 	expectCall(t, exitInput, "", "the profile has no sample type \"wall\", only samples/count cpu/nanoseconds", "query", "top",
 		"--url", q.URL(), "--value", "wall")
 	q.body = nil
@@ -290,15 +264,13 @@ func TestQueryDeepFlow(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
 	var asked, result string
-	s, err := loop.Start("", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		raw, _ := io.ReadAll(r.Body)
 		mu.Lock()
 		defer mu.Unlock()
 		asked = r.Method + " " + r.URL.Path + " " + string(raw)
 		_, _ = io.WriteString(w, `{"OPT_STATUS":"SUCCESS","DESCRIPTION":"","result":`+result+`,"debug":null}`)
-	}), nil)
-	must(t, err)
-	t.Cleanup(s.Down)
+	})
 	answer := func(text string) {
 		mu.Lock()
 		result = text
@@ -309,15 +281,12 @@ func TestQueryDeepFlow(t *testing.T) {
 	const functions = `"functions":["cart","main","work","x\u001b[31m"]`
 	answer(`{` + functions + `,"node_values":{"columns":[],"values":[[0,-1,0,5000000],[3,2,1000000,1000000],[2,3,3000000,4000000],[1,0,1000000,5000000]]}}`)
 	r := expectCall(t, exitDone, "       3.00s  60.00%        4.00s  80.00%  work\n", "", args...)
-	if !strings.HasPrefix(r.stdout, "5.00s in 3 functions, the first 3:\n") || strings.ContainsRune(r.stdout, 0x1b) {
-		t.Errorf("%q", r.stdout)
-	}
+	expect(t, strings.HasPrefix(r.stdout, "5.00s in 3 functions, the first 3:\n") && !strings.ContainsRune(r.stdout, 0x1b),
+		"%q", r.stdout)
 	want := `POST /v1/profile/ProfileTracing {"app_service":"cart","profile_language_type":"eBPF","profile_event_type":"on-cpu",` +
 		"\"tag_filter\":\"`pod` = 'it''s'\"," + `"time_start":100,"time_end":200}`
 	mu.Lock()
-	if asked != want {
-		t.Errorf("%s\nexpected %s", asked, want)
-	}
+	expect(t, asked == want, "%s\nexpected %s", asked, want)
 	mu.Unlock()
 	answer(`[{"profile_location_str":"cart","node_id":"","parent_node_id":"-1","self_value":0,"total_value":5},` +
 		`{"profile_location_str":"main","node_id":"a","parent_node_id":"","self_value":2000000,"total_value":5000000},` +

@@ -61,23 +61,16 @@ func (g *goodPushes) stop(t *testing.T, p *program, s *pyroscope.Server) {
 	t.Helper()
 	g.cancel()
 	<-g.done
-	if len(g.errs) != 0 {
-		t.Errorf("good pushes failed: %q", g.errs)
-	}
-	if g.sent == 0 {
-		t.Error("nothing good was pushed")
-	}
+	expect(t, len(g.errs) == 0, "good pushes failed: %q", g.errs)
+	expect(t, g.sent != 0, "nothing good was pushed")
 	good := func(r *pyroscope.Received) bool { return r.Labels["service_name"] == "good" }
 	numbers := map[string]bool{}
 	for _, r := range waitProfiles(t, s, g.sent, good) {
 		numbers[r.Labels["n"]] = true
 	}
-	if len(numbers) != g.sent {
-		t.Errorf("%d of %d good pushes arrived", len(numbers), g.sent)
-	}
-	if text := p.metrics().ledger("main").balance(); text != "" {
-		t.Error(text)
-	}
+	expect(t, len(numbers) == g.sent, "%d of %d good pushes arrived", len(numbers), g.sent)
+	text := p.metrics().ledger("main").balance()
+	expect(t, text == "", "%s", text)
 }
 
 // pushOf is a PushRequest of one profile.
@@ -111,9 +104,7 @@ func TestPushesAmongTenThousandConnections(t *testing.T) {
 	for i := 0; i < flood; i++ {
 		d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 9, 2, byte(1+i%250))}, Timeout: patience()}
 		c, err := d.Dial("tcp", receiver)
-		if err != nil {
-			t.Fatalf("connection %d: %v", i, err)
-		}
+		require(t, err == nil, "connection %d: %v", i, err)
 		_, _ = io.WriteString(c, []string{
 			"", "POST /ingest?name=a HTTP/1.1\r\nX: ",
 			"POST /ingest?name=a HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n\r\n\x1f",
@@ -130,18 +121,13 @@ func TestPushesAmongTenThousandConnections(t *testing.T) {
 		}
 	}
 	m := p.metrics()
-	if n := m.sum("profpull_receive_connections"); n > places {
-		t.Errorf("%v connections, expected at most %d", n, places)
-	}
-	if n := m.sum("profpull_receive_connections_ended_total", "reason", "crowded"); n < flood-3*places {
-		t.Errorf("%v connections made room", n)
-	}
+	atMost(t, "connections", m.sum("profpull_receive_connections"), places)
+	atLeast(t, "connections that made room",
+		m.sum("profpull_receive_connections_ended_total", "reason", "crowded"), flood-3*places)
 	grown := p.rss() - before
 	good.stop(t, p, s)
 	t.Logf("%d places cost %d KiB, %d good pushes", places, grown>>10, good.sent)
-	if !instrumented(t) && grown > 64<<20 {
-		t.Errorf("the memory has grown by %d MiB", grown>>20)
-	}
+	expect(t, instrumented(t) || grown <= 64<<20, "the memory has grown by %d MiB", grown>>20)
 }
 
 // zeros is what n bytes of zeros are in gzip.
@@ -193,21 +179,16 @@ func TestReceivedBodiesThatAttack(t *testing.T) {
 		status, text := post(t, base+c.path, c.contentType, c.body, c.header...)
 		// Connect's word for what is too large is resource_exhausted, which is 429.
 		limit := status == 429 && c.path == push && strings.Contains(text, `"code":"resource_exhausted"`)
-		if status/100 != 4 || status == 408 || (status == 429 && !limit) || len(text) > 4096 {
-			t.Errorf("%s: %d, %d bytes: %.200s", c.what, status, len(text), text)
-		}
+		expect(t, status/100 == 4 && status != 408 && (status != 429 || limit) && len(text) <= 4096,
+			"%s: %d, %d bytes: %.200s", c.what, status, len(text), text)
 	}
 	grown := p.rss() - before
 	good.stop(t, p, s)
 	t.Logf("the memory grew by %d KiB, %d good pushes", grown>>10, good.sent)
 	// The defaults: bodies_max_bytes, and max_bytes for each of the two requests that are worked on.
-	if !instrumented(t) && grown > (128+2*128)<<20 {
-		t.Errorf("the memory has grown by %d MiB", grown>>20)
-	}
+	expect(t, instrumented(t) || grown <= (128+2*128)<<20, "the memory has grown by %d MiB", grown>>20)
 	for _, r := range s.Profiles() {
-		if r.Labels["service_name"] != "good" {
-			t.Errorf("handed on: %v", r.Labels)
-		}
+		expect(t, r.Labels["service_name"] == "good", "handed on: %v", r.Labels)
 	}
 }
 
@@ -230,9 +211,7 @@ func TestReceivedBodiesThatDrip(t *testing.T) {
 			defer wg.Done()
 			defer close(ended)
 			answer, _ := io.ReadAll(c)
-			if !strings.HasPrefix(string(answer), "HTTP/1.1 408") {
-				t.Errorf("%s: %q", path, answer)
-			}
+			expect(t, strings.HasPrefix(string(answer), "HTTP/1.1 408"), "%s: %q", path, answer)
 		}()
 		go func() {
 			defer wg.Done()
@@ -248,9 +227,8 @@ func TestReceivedBodiesThatDrip(t *testing.T) {
 	}
 	wg.Wait()
 	good.stop(t, p, s)
-	if n := p.metrics().sum("profpull_receive_requests_refused_total", "reason", "slow_body"); n != 50 {
-		t.Errorf("%v slow bodies were counted", n)
-	}
+	equal(t, "slow bodies counted",
+		p.metrics().sum("profpull_receive_requests_refused_total", "reason", "slow_body"), 50)
 }
 
 // TestScrapesInTheStoreOfAnother checks that a profile that one profpull scrapes and pushes to another
@@ -301,14 +279,12 @@ write:
 					if strings.HasPrefix(name, "__") {
 						continue
 					}
-					if labels[name] != value {
-						t.Errorf("%s: label %s is %q in the store, %q directly", r.Name(), name, labels[name], value)
-					}
+					expect(t, labels[name] == value,
+						"%s: label %s is %q in the store, %q directly", r.Name(), name, labels[name], value)
 				}
 			}
-			if n := store.metrics().sum("profpull_receive_profiles_total", "result", "accepted", "protocol", c.name); int(n) != len(got) {
-				t.Errorf("%v accepted of %s, %d came directly", n, c.name, len(got))
-			}
+			n := store.metrics().sum("profpull_receive_profiles_total", "result", "accepted", "protocol", c.name)
+			expect(t, int(n) == len(got), "%v accepted of %s, %d came directly", n, c.name, len(got))
 		})
 	}
 }
@@ -327,9 +303,7 @@ func inTheStore(t *testing.T, p *program) map[[sha256.Size]byte]map[string]strin
 		}
 		for _, l := range listProfiles(t, p, path) {
 			status, raw := p.get("/api/0/profiles/" + l.ID)
-			if status != 200 {
-				t.Fatalf("%s: %d %s", l.ID, status, raw)
-			}
+			require(t, status == 200, "%s: %d %s", l.ID, status, raw)
 			labels := map[string]string{"service_name": l.Service}
 			for _, pair := range l.Labels {
 				labels[pair.Key] = pair.Value

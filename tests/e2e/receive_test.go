@@ -8,7 +8,6 @@ import (
 	"mime/multipart"
 	"net/http"
 	"net/url"
-	"os"
 	"sort"
 	"strings"
 	"testing"
@@ -67,17 +66,12 @@ func TestRelayKeepsBytesAndLabels(t *testing.T) {
 			t.Parallel()
 			s := startPyroscope(t, pyroscope.Options{})
 			p, base := relay(t, "", fmt.Sprintf("{name: main, url: %q}", s.URL()))
-			r := call(t, "", "import", "--url", base+c.path, "--protocol", c.protocol, "--name", "shop.cart",
+			expectCall(t, exitDone, "sent 6 profiles", "*", "import", "--url", base+c.path, "--protocol", c.protocol, "--name", "shop.cart",
 				"--label", "pod=cart-7f", "--label", "zone=a b=c", realFiles(t))
-			if r.code != exitDone || !strings.Contains(r.stdout, "sent 6 profiles") {
-				t.Fatalf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
-			}
 			want := realProfiles(t)
 			got := map[string]bool{}
 			for _, p := range waitProfiles(t, s, len(want), nil) {
-				if !bytes.Equal(p.Raw, want[p.Name()]) {
-					t.Errorf("%s: other bytes than the file's, or of another type", p.Name())
-				}
+				expect(t, bytes.Equal(p.Raw, want[p.Name()]), "%s: other bytes than the file's, or of another type", p.Name())
 				got[p.Name()] = true
 				labels := map[string]string{"__name__": p.Name(), "service_name": "shop.cart", "pod": "cart-7f",
 					"zone": "a b=c"}
@@ -88,21 +82,15 @@ func TestRelayKeepsBytesAndLabels(t *testing.T) {
 						t.Errorf("%s: label %s is %q", p.Name(), name, value)
 					}
 				}
-				if len(labels) != 0 {
-					t.Errorf("%s: lacks %v", p.Name(), labels)
-				}
+				expect(t, len(labels) == 0, "%s: lacks %v", p.Name(), labels)
 			}
-			if len(got) != len(want) {
-				t.Errorf("types %v, expected %d", got, len(want))
-			}
+			expect(t, len(got) == len(want), "types %v, expected %d", got, len(want))
 			noneRefused(t, s)
 			m := p.metrics()
-			if n := m.sum("profpull_receive_profiles_total", "result", "accepted", "protocol", c.name); n != 6 {
-				t.Errorf("%v accepted of %s", n, c.name)
-			}
-			if text := m.ledger("main").balance(); text != "" {
-				t.Error(text)
-			}
+			n := m.sum("profpull_receive_profiles_total", "result", "accepted", "protocol", c.name)
+			expect(t, n == 6, "%v accepted of %s", n, c.name)
+			text := m.ledger("main").balance()
+			expect(t, text == "", "%s", text)
 		})
 	}
 }
@@ -113,11 +101,8 @@ func TestRelayOfOtlp(t *testing.T) {
 	t.Parallel()
 	s := startPyroscope(t, pyroscope.Options{})
 	p, base := relay(t, "", fmt.Sprintf("{name: main, url: %q}", s.URL()))
-	r := call(t, "", "import", "--url", base, "--protocol", "otlp", "--name", "shop.cart", "--label", "pod=cart-7f",
+	expectCall(t, exitDone, "sent 6 profiles", "*", "import", "--url", base, "--protocol", "otlp", "--name", "shop.cart", "--label", "pod=cart-7f",
 		"--label", "team=blue", realFiles(t))
-	if r.code != exitDone || !strings.Contains(r.stdout, "sent 6 profiles") {
-		t.Fatalf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
-	}
 	expectRealProfiles(t, p, s)
 }
 
@@ -128,31 +113,21 @@ func expectRealProfiles(t *testing.T, p *program, s *pyroscope.Server) {
 	got := map[string]bool{}
 	for _, p := range waitProfiles(t, s, len(want), nil) {
 		sent, err := fakepprof.ParseGzip(want[p.Name()])
-		if err != nil {
-			t.Fatalf("%s was not sent: %v", p.Name(), err)
-		}
-		if fmt.Sprint(p.Profile.Sums()) != fmt.Sprint(sent.Sums()) {
-			t.Errorf("%s: %v, expected %v", p.Name(), p.Profile.Sums(), sent.Sums())
-		}
+		require(t, err == nil, "%s was not sent: %v", p.Name(), err)
+		expect(t, fmt.Sprint(p.Profile.Sums()) == fmt.Sprint(sent.Sums()),
+			"%s: %v, expected %v", p.Name(), p.Profile.Sums(), sent.Sums())
 		got[p.Name()] = true
 		labels := fmt.Sprint(p.Labels)
 		wantLabels := fmt.Sprint(map[string]string{"__name__": p.Name(), "__delta__": "false", "service_name": "shop.cart",
 			"k8s.pod.name": "cart-7f", "team": "blue"})
-		if labels != wantLabels {
-			t.Errorf("%s: %s, expected %s", p.Name(), labels, wantLabels)
-		}
+		expect(t, labels == wantLabels, "%s: %s, expected %s", p.Name(), labels, wantLabels)
 	}
-	if len(got) != len(want) {
-		t.Errorf("types %v, expected %d", got, len(want))
-	}
+	expect(t, len(got) == len(want), "types %v, expected %d", got, len(want))
 	noneRefused(t, s)
 	m := p.metrics()
-	if n := m.sum("profpull_receive_profiles_total", "result", "accepted", "protocol", "otlp"); n != 6 {
-		t.Errorf("%v accepted", n)
-	}
-	if text := m.ledger("main").balance(); text != "" {
-		t.Error(text)
-	}
+	equal(t, "accepted profiles", m.sum("profpull_receive_profiles_total", "result", "accepted", "protocol", "otlp"), 6)
+	text := m.ledger("main").balance()
+	expect(t, text == "", "%s", text)
 }
 
 // A scraped profile that goes through a relay arrives as one that goes there directly.
@@ -184,14 +159,11 @@ write:
 		if !ok {
 			continue // on its way
 		}
-		if fmt.Sprint(r.Labels) != fmt.Sprint(p.Labels) {
-			t.Errorf("labels %v by the relay, %v directly", r.Labels, p.Labels)
-		}
+		expect(t, fmt.Sprint(r.Labels) == fmt.Sprint(p.Labels),
+			"labels %v by the relay, %v directly", r.Labels, p.Labels)
 		compared++
 	}
-	if compared == 0 {
-		t.Error("none of the profiles came both ways")
-	}
+	expect(t, compared != 0, "none of the profiles came both ways")
 	noneRefused(t, s)
 }
 
@@ -255,9 +227,8 @@ func TestReceiveFromSDKs(t *testing.T) {
 		{"folded", fmt.Sprintf("/ingest?name=%s&from=%d&until=%d", name("text.cpu{env=x}"), now.Unix()-10, now.Unix()), "",
 			[]byte("main;work 3\nmain;idle 5\n"), nil},
 	} {
-		if status, text := post(t, base+c.path, c.contentType, c.body, c.header...); status != 200 {
-			t.Errorf("%s: %d %s", c.what, status, text)
-		}
+		status, text := post(t, base+c.path, c.contentType, c.body, c.header...)
+		expect(t, status == 200, "%s: %d %s", c.what, status, text)
 	}
 	want := map[string]string{ // by service and API of the destination
 		"go push":   `__delta__="false" __name__="mutex" otel.scope.name="x" pyroscope_spy="gospy" service_name="go"`,
@@ -274,38 +245,27 @@ func TestReceiveFromSDKs(t *testing.T) {
 			continue
 		}
 		if key == "java push" {
-			if r.Labels["jfr_event"] != "wall" || r.Labels["pyroscope_spy"] != "javaspy" {
-				t.Errorf("%s: labels %v", key, r.Labels)
-			}
+			hasLabels(t, r.Labels, "jfr_event", "wall", "pyroscope_spy", "javaspy")
 			continue
 		}
-		if got := describeLabels(r.Labels); got != want[key] {
-			t.Errorf("%s: labels %s, expected %s", key, got, want[key])
-		}
-		if key == "rust push" && !bytes.Equal(r.Raw, cpu) {
-			t.Errorf("rust: other bytes")
-		}
+		equal(t, key+": labels", describeLabels(r.Labels), want[key])
+		expect(t, key != "rust push" || bytes.Equal(r.Raw, cpu), "rust: other bytes")
 	}
 	m := p.metrics()
 	for result, n := range map[string]float64{"accepted": 5, "dropped": 1} {
-		if got := m.sum("profpull_receive_profiles_total", "result", result); got != n {
-			t.Errorf("%v %s, expected %v", got, result, n)
-		}
+		got := m.sum("profpull_receive_profiles_total", "result", result)
+		expect(t, got == n, "%v %s, expected %v", got, result, n)
 	}
-	if got := m.sum("profpull_receive_extras_total", "kind", "jfr_labels"); got != 1 {
-		t.Errorf("%v parts with labels", got)
-	}
+	equal(t, "parts with labels", m.sum("profpull_receive_extras_total", "kind", "jfr_labels"), 1)
 	for metric, n := range map[string]float64{"profpull_recordings_total": 1, "profpull_recordings_profiles_total": 9} {
-		if got := m.sum(metric); got != n {
-			t.Errorf("%s is %v, expected %v", metric, got, n)
-		}
+		got := m.sum(metric)
+		expect(t, got == n, "%s is %v, expected %v", metric, got, n)
 	}
 }
 
 // contexts is the part labels of the recording.
 func contexts(t *testing.T) []byte {
-	b, err := os.ReadFile("../unit/data/jfr/labels.pb")
-	must(t, err)
+	b := readFile(t, "../unit/data/jfr/labels.pb")
 	return b
 }
 
@@ -326,16 +286,10 @@ func TestReceivedProfilesAreSpooled(t *testing.T) {
 	p, base := relay(t, "", write)
 	raw := fakepprof.Gzip(fakepprof.Make("cpu", fakepprof.Options{}))
 	for i := 0; i < 5; i++ {
-		if status, text := post(t, fmt.Sprintf("%s/ingest?name=a{n=%d}", base, i), "", raw); status != 200 {
-			t.Fatalf("%d %s", status, text)
-		}
+		status, text := post(t, fmt.Sprintf("%s/ingest?name=a{n=%d}", base, i), "", raw)
+		require(t, status == 200, "%d %s", status, text)
 	}
-	p.wait("the spool", func() string {
-		if n := p.metrics().sum("profpull_write_spool_profiles", "endpoint", "main"); n != 5 {
-			return fmt.Sprintf("%v profiles are on disk", n)
-		}
-		return ""
-	})
+	becomes(t, "the spool", 5, func() float64 { return p.metrics().sum("profpull_write_spool_profiles", "endpoint", "main") })
 	_ = p.cmd.Process.Kill()
 	<-p.done
 	must(t, s.Up())
@@ -344,9 +298,7 @@ func TestReceivedProfilesAreSpooled(t *testing.T) {
 	for _, r := range waitProfiles(t, s, 5, nil) {
 		got[r.Labels["n"]] = true
 	}
-	if len(got) != 5 {
-		t.Errorf("%v came", got)
-	}
+	expect(t, len(got) == 5, "%v came", got)
 }
 
 // With memory and spool full a sender gets 503, and nothing that got 200 is thinned out or dropped: it
@@ -360,9 +312,7 @@ func TestReceivedProfilesAreNotThinned(t *testing.T) {
 	raw := fakepprof.Make("goroutine", fakepprof.Options{Functions: 800}) // not compressed, for its size
 	push := func(n int) int {
 		status, text := post(t, fmt.Sprintf("%s/ingest?name=a{n=%d}", base, n), "", raw)
-		if status != 200 && status != 503 {
-			t.Fatalf("%d %s", status, text)
-		}
+		require(t, status == 200 || status == 503, "%d %s", status, text)
 		return status
 	}
 	var refused []int
@@ -372,28 +322,21 @@ func TestReceivedProfilesAreNotThinned(t *testing.T) {
 			refused = append(refused, n)
 		}
 	}
-	if len(refused) == 0 || len(refused) > total-20 {
-		t.Fatalf("%d of %d were refused", len(refused), total)
-	}
-	if l := p.metrics().ledger("main"); l.dropped != 0 || l.balance() != "" {
-		t.Errorf("%v dropped during the outage, %s", l.dropped, l.balance())
-	}
+	require(t, len(refused) != 0 && len(refused) <= total-20, "%d of %d were refused", len(refused), total)
+	l := p.metrics().ledger("main")
+	expect(t, l.dropped == 0 && l.balance() == "", "%v dropped during the outage, %s", l.dropped, l.balance())
 	must(t, s.Up())
 	for _, n := range refused {
 		p.wait("a profile to be taken", func() string {
-			if status := push(n); status != 200 {
-				return fmt.Sprint(status)
-			}
-			return ""
+			status := push(n)
+			return unless(status == 200, "%v", status)
 		})
 	}
 	got := map[string]int{}
 	for _, r := range waitProfiles(t, s, total, nil) {
 		got[r.Labels["n"]]++
 	}
-	if len(got) != total {
-		t.Errorf("%d of %d came", len(got), total)
-	}
+	expect(t, len(got) == total, "%d of %d came", len(got), total)
 }
 
 // ---- labels that start with "__" ----------------------------------------------------------------
@@ -453,24 +396,17 @@ write:
 `, listen, tg.Addr(), t.TempDir(), direct.URL()))
 	push := pushOf(cpuProfile(), "godeltaprof_memory", "pushed", "__foo__", "bar", "__type__", "bogus",
 		"__session_id__", "0123456789abcdef", "__tenant_id__", "t", "pod", "a")
-	if status, text := post(t, "http://"+listen+"/push.v1.PusherService/Push", "application/proto", push); status != 200 {
-		t.Fatalf("%d %s", status, text)
-	}
+	status, text := post(t, "http://"+listen+"/push.v1.PusherService/Push", "application/proto", push)
+	require(t, status == 200, "%d %s", status, text)
 	for service, labels := range map[string]string{
 		"pushed":  "__foo__=bar __name_replaced__=godeltaprof_memory",
 		"scraped": "",
 	} {
-		p.wait(service, func() string {
-			if got := privateLabels(t, p, service); got != labels {
-				return fmt.Sprintf("private labels %q, expected %q", got, labels)
-			}
-			return ""
-		})
+		becomes(t, service, labels, func() string { return privateLabels(t, p, service) })
 	}
 	isPushed := func(r *pyroscope.Received) bool { return r.Labels["service_name"] == "pushed" }
 	for name := range waitProfiles(t, direct, 1, isPushed)[0].Labels {
-		if strings.HasPrefix(name, "__") && name != "__name__" && name != "__delta__" {
-			t.Errorf("label %s went to another destination", name)
-		}
+		expect(t, !strings.HasPrefix(name, "__") || name == "__name__" || name == "__delta__",
+			"label %s went to another destination", name)
 	}
 }

@@ -33,20 +33,15 @@ func (p *program) sentTo(endpoint string, n float64) {
 	p.t.Helper()
 	p.wait("profiles of "+endpoint, func() string {
 		l := p.metrics().ledger(endpoint)
-		if problem := l.balance(); problem != "" {
-			p.t.Error(problem)
-		}
-		if l.sent < n {
-			return fmt.Sprintf("%v of %v are sent", l.sent, n)
-		}
-		return ""
+		problem := l.balance()
+		expect(p.t, problem == "", "%s", problem)
+		return unless(l.sent >= n, "%v of %v are sent", l.sent, n)
 	})
 }
 
 // Endpoints change, come and go while the program runs, and what it cannot do leaves all as it was.
 func TestReloadOfEndpoints(t *testing.T) {
 	t.Parallel()
-	bin(t)
 	first, second := newPyroscope(t, pyroscope.Options{}), newPyroscope(t, pyroscope.Options{})
 	tg := newTarget(t, target.Options{})
 	// The sandbox knows only the ports and directories of the start.
@@ -78,12 +73,7 @@ func TestReloadOfEndpoints(t *testing.T) {
 	store := filepath.Join(t.TempDir(), "store")
 	use(fmt.Sprintf("[{name: more, url: %q}, {name: local, url: %q}]", first.URL(), "store://"+store), "")
 	p.sentTo("local", 1)
-	p.wait("the end of main", func() string {
-		if n := p.metrics().ledger("main").limit; n != 0 {
-			return "it is still there"
-		}
-		return ""
-	})
+	becomes(t, "the end of main", 0, func() float64 { return p.metrics().ledger("main").limit })
 	if _, text := p.get("/api/v1/destinations"); !strings.Contains(text, `"name":"local"`) || strings.Contains(text, `"main"`) {
 		t.Errorf("the API shows: %s", text)
 	}
@@ -91,9 +81,8 @@ func TestReloadOfEndpoints(t *testing.T) {
 	replaceFile(t, p.config, destinationsConfig(tg.Addr(), fmt.Sprintf(
 		"[{name: new, url: %q}, {name: bad, url: \"file:///proc/no/where\"}]", first.URL()), ""))
 	status, text := p.reload()
-	if status != http.StatusInternalServerError || !strings.Contains(text, `endpoint "bad"`) {
-		t.Errorf("%d: %s", status, text)
-	}
+	expect(t, status == http.StatusInternalServerError && strings.Contains(text, `endpoint "bad"`),
+		"%d: %s", status, text)
 	before := p.metrics().ledger("local").sent
 	p.sentTo("local", before+1)
 }
@@ -101,7 +90,6 @@ func TestReloadOfEndpoints(t *testing.T) {
 // The admin server asks for the credentials of the new configuration, and shows it.
 func TestReloadOfServers(t *testing.T) {
 	t.Parallel()
-	bin(t)
 	server := newPyroscope(t, pyroscope.Options{})
 	tg := newTarget(t, target.Options{})
 	write := fmt.Sprintf("[{name: main, url: %q}]", server.URL())
@@ -122,10 +110,8 @@ func TestReloadOfServers(t *testing.T) {
 	}
 	// Requests that were read before are answered by the former options.
 	p.wait("the credentials", func() string {
-		if status, _ := ask("none"); status != http.StatusUnauthorized {
-			return fmt.Sprint(status)
-		}
-		return ""
+		status, _ := ask("none")
+		return unless(status == http.StatusUnauthorized, "%v", status)
 	})
 	if status, body := ask("one"); status != http.StatusOK || !strings.Contains(body, "authorization") {
 		t.Errorf("%d: %s", status, body)

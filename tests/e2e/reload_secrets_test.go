@@ -49,9 +49,7 @@ func (g *guarded) use(a *authority, password string) {
 	g.t.Helper()
 	cert, key := a.issue(2)
 	pair, err := tls.X509KeyPair(cert, key)
-	if err != nil {
-		g.t.Fatal(err)
-	}
+	must(g.t, err)
 	pool := x509.NewCertPool()
 	pool.AddCert(a.cert)
 	g.mu.Lock()
@@ -84,7 +82,6 @@ func (g *guarded) answers(password string) int {
 // Each change is in force with the next scrapes, and none of them is ever shown.
 func TestReloadOfSecrets(t *testing.T) {
 	t.Parallel()
-	bin(t)
 	first, second := newAuthority(t), newAuthority(t)
 	tg := newGuarded(t, first, "")
 	dir, out := t.TempDir(), t.TempDir()
@@ -145,16 +142,13 @@ scrape_configs:
 	}
 	arrives("sesame-4")
 	status, shown := p.get("/api/v1/config")
-	if status != http.StatusOK || strings.Contains(shown, "sesame") {
-		t.Errorf("/api/v1/config: %d %s", status, shown)
-	}
+	expect(t, status == http.StatusOK && !strings.Contains(shown, "sesame"), "/api/v1/config: %d %s", status, shown)
 	p.keepsSecret("sesame", "PRIVATE KEY")
 }
 
 // The level of the log changes while the program runs, until the configuration says otherwise.
 func TestLogLevel(t *testing.T) {
 	t.Parallel()
-	bin(t)
 	const config = `
 log: {level: info}
 write: [{name: main, url: "http://127.0.0.1:1"}]
@@ -167,19 +161,13 @@ scrape_configs: [{job_name: one, static_configs: [{targets: []}]}]
 		must(t, err)
 		text, _ := io.ReadAll(resp.Body)
 		resp.Body.Close()
-		if resp.StatusCode != status || !strings.Contains(string(text), part) {
-			t.Errorf("%s: %d %s", path, resp.StatusCode, text)
-		}
+		expect(t, resp.StatusCode == status && strings.Contains(string(text), part),
+			"%s: %d %s", path, resp.StatusCode, text)
 	}
 	const line = `msg="the configuration is the same"`
 	lines := func(n int) {
 		t.Helper()
-		p.wait("the log", func() string {
-			if got := strings.Count(p.stderr.String(), line); got != n {
-				return fmt.Sprintf("%d lines of %d", got, n)
-			}
-			return ""
-		})
+		becomes(t, "the log", n, func() int { return strings.Count(p.stderr.String(), line) })
 	}
 	post("/-/reload", 200, "is the same")
 	lines(1)
@@ -187,9 +175,7 @@ scrape_configs: [{job_name: one, static_configs: [{targets: []}]}]
 	post("/-/reload", 200, "is the same") // says nothing
 	post("/-/log-level?level=everything", 400, "level: expected debug, info, warn or error\n")
 	post("/-/log-level", 400, "level: expected debug, info, warn or error\n")
-	if status, _ := p.get("/-/log-level?level=info"); status != http.StatusMethodNotAllowed {
-		t.Errorf("GET: %d", status)
-	}
+	p.answers("/-/log-level?level=info", http.StatusMethodNotAllowed)
 	post("/-/log-level?level=info", 200, "is info")
 	post("/-/reload", 200, "is the same")
 	lines(2)

@@ -32,9 +32,7 @@ func replaceFile(t *testing.T, file, text string) {
 func (p *program) reload() (int, string) {
 	p.t.Helper()
 	resp, err := http.Post(p.admin+"/-/reload", "", nil)
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	must(p.t, err)
 	defer resp.Body.Close()
 	body, _ := io.ReadAll(resp.Body)
 	return resp.StatusCode, string(body)
@@ -73,7 +71,6 @@ func reloadConfig(kubeconfig, sink string, changed int, value string) string {
 // its target keeps what is known of it; nothing else is touched.
 func TestReloadOfOneJob(t *testing.T) {
 	t.Parallel()
-	bin(t)
 	server := newPyroscope(t, pyroscope.Options{})
 	cluster, kubeconfig := newKube(t, kube.Options{})
 	for i := 0; i < reloadJobs; i++ {
@@ -89,10 +86,7 @@ func TestReloadOfOneJob(t *testing.T) {
 					n++
 				}
 			}
-			if n != reloadJobs {
-				return fmt.Sprintf("%d of %d", n, reloadJobs)
-			}
-			return ""
+			return unless(n == reloadJobs, "%d of %d", n, reloadJobs)
 		}
 	}
 	p.wait("a scrape of each job", allScraped(nil))
@@ -107,9 +101,8 @@ func TestReloadOfOneJob(t *testing.T) {
 	replaceFile(t, p.config, reloadConfig(kubeconfig, server.URL(), 5, "two"))
 	p.wait("the new label", func() string {
 		for _, s := range p.scrapes("") {
-			if s.Successes < successes[s.Job] {
-				t.Fatalf("%s: %d scrapes are known of %d", s.Job, s.Successes, successes[s.Job])
-			}
+			require(t, s.Successes >= successes[s.Job],
+				"%s: %d scrapes are known of %d", s.Job, s.Successes, successes[s.Job])
 			if s.Labels["version"] == "two" && s.Job == "job-5" {
 				return ""
 			}
@@ -131,18 +124,13 @@ func TestReloadOfOneJob(t *testing.T) {
 		{"profpull_http_connections_total", "client", "scrape", "kind", "new"},
 		{"profpull_delta_total", "result", "first"},
 	} {
-		if was, is := before.sum(same[0], same[1:]...), m.sum(same[0], same[1:]...); was != is || was == 0 {
-			t.Errorf("%v: %v, expected %v", same, is, was)
-		}
+		was, is := before.sum(same[0], same[1:]...), m.sum(same[0], same[1:]...)
+		expect(t, was == is && was != 0, "%v: %v, expected %v", same, is, was)
 	}
 	for _, s := range p.scrapes("") {
-		if s.Failures != 0 {
-			t.Errorf("%s: %d failures", s.Job, s.Failures)
-		}
+		expect(t, s.Failures == 0, "%s: %d failures", s.Job, s.Failures)
 	}
-	if n := m.sum("profpull_config_reloads_total", "result", "success"); n != 1 {
-		t.Errorf("%v reloads, expected one", n)
-	}
+	equal(t, "reloads", m.sum("profpull_config_reloads_total", "result", "success"), 1)
 
 	// A job without its source loses its target, and only it. What is gone has no metrics.
 	text := reloadConfig(kubeconfig, server.URL(), 5, "two")
@@ -168,9 +156,7 @@ func TestReloadOfOneJob(t *testing.T) {
 		}
 		return missingIn(p.stderr.String(), warning)
 	})
-	if n := cluster.Stats().Lists; n != lists+2 {
-		t.Errorf("%d lists, expected %d", n, lists+2)
-	}
+	equal(t, "lists", cluster.Stats().Lists, lists+2)
 }
 
 // growingHeap serves a heap profile whose counters grow with each answer, and notes how many there were.
@@ -200,9 +186,9 @@ func samePhases(t *testing.T, before, after map[string]time.Duration, interval t
 	t.Helper()
 	for url, phase := range before {
 		moved := (after[url] - phase + interval) % interval
-		if _, there := after[url]; !there || (moved > interval/10 && moved < interval-interval/10) {
-			t.Errorf("%s was due at %v of its interval, and is at %v", url, phase, after[url])
-		}
+		_, there := after[url]
+		expect(t, there && (moved <= interval/10 || moved >= interval-interval/10),
+			"%s was due at %v of its interval, and is at %v", url, phase, after[url])
 	}
 }
 
@@ -256,9 +242,8 @@ scrape_configs:
 		writeVolume(t, volume, strconv.Itoa(i), name, config(i, more))
 		must(t, configmap.Remove(volume, strconv.Itoa(i-1)))
 		status, text := p.reload()
-		if status != want || (want != http.StatusOK && !strings.Contains(text, "unknown_key")) {
-			t.Fatalf("reload %d: %d %s", i, status, text)
-		}
+		require(t, status == want && (want == http.StatusOK || strings.Contains(text, "unknown_key")),
+			"reload %d: %d %s", i, status, text)
 		if i == warm {
 			rss = p.rss()
 		}
@@ -266,24 +251,18 @@ scrape_configs:
 	}
 	grown := p.rss() - rss
 	t.Logf("%d reloads; resident memory grew by %d KiB after the first %d", n[0]+n[1], grown/1024, warm)
-	if grown > 8<<20 && !instrumented(t) {
-		t.Errorf("resident memory grew by %d bytes", grown)
-	}
+	expect(t, grown <= 8<<20 || instrumented(t), "resident memory grew by %d bytes", grown)
 	samePhases(t, before, phases(p, interval), interval)
 	m := p.metrics()
 	good, bad := m.sum("profpull_config_reloads_total", "result", "success"), m.sum("profpull_config_reloads_total", "result", "failure")
-	if good != float64(n[0]) || bad != float64(n[1]) {
-		t.Errorf("%v good and %v bad reloads are counted, expected %v", good, bad, n)
-	}
+	expect(t, good == float64(n[0]) && bad == float64(n[1]),
+		"%v good and %v bad reloads are counted, expected %v", good, bad, n)
 	for _, s := range p.scrapes("") {
-		if s.Failures != 0 {
-			t.Errorf("%s: %d failures, the last one: %s", s.URL, s.Failures, s.LastError)
-		}
+		expect(t, s.Failures == 0, "%s: %d failures, the last one: %s", s.URL, s.Failures, s.LastError)
 	}
 	p.stop()
-	if l := m.ledger("main"); l.balance() != "" {
-		t.Error(l.balance())
-	}
+	l := m.ledger("main")
+	expect(t, l.balance() == "", "%s", l.balance())
 	checkGrowth(t, server, &steady)
 	noneRefused(t, server)
 }
@@ -307,9 +286,7 @@ func checkGrowth(t *testing.T, server *pyroscope.Server, g *growingHeap) {
 	last := int(atomic.LoadInt64(&g.answers))
 	want := sums(last) - sums(1)
 	t.Logf("%d profiles with %d objects, after %d answers", n, got, last)
-	if got != want {
-		t.Errorf("deltas of %d objects have arrived, the target has counted %d", got, want)
-	}
+	expect(t, got == want, "deltas of %d objects have arrived, the target has counted %d", got, want)
 }
 
 // A volume of a ConfigMap gets another version.
@@ -377,35 +354,22 @@ pyroscope.write "main" {
 			p.wait("the second job", hasJob("two"))
 
 			writeVolume(t, directory, "3", name, c.text("three")+c.bad)
-			p.wait("the bad configuration", func() string {
-				if p.metrics().sum("profpull_config_last_reload_successful") != 0 {
-					return "nothing has failed"
-				}
-				return ""
-			})
+			until(t, "the bad configuration", func() bool { return p.metrics().sum("profpull_config_last_reload_successful") == 0 })
 			status, text := p.reload()
-			if status != http.StatusInternalServerError || !strings.Contains(text, name+":") {
-				t.Errorf("a bad configuration: %d %s", status, text)
-			}
-			if reason := hasJob("two")(); reason != "" {
-				t.Error(reason)
-			}
+			expect(t, status == http.StatusInternalServerError && strings.Contains(text, name+":"),
+				"a bad configuration: %d %s", status, text)
+			reason := hasJob("two")()
+			expect(t, reason == "", "%s", reason)
 
 			writeVolume(t, directory, "4", name, c.text("four"))
 			must(t, p.cmd.Process.Signal(syscall.SIGHUP))
 			p.wait("the fourth job", hasJob("four"))
-			p.wait("success", func() string {
-				if p.metrics().sum("profpull_config_last_reload_successful") != 1 {
-					return "the last reload has failed"
-				}
-				return ""
-			})
-			if status, text = p.reload(); status != http.StatusOK || !strings.Contains(text, "is the same") {
-				t.Errorf("the same configuration: %d %s", status, text)
-			}
-			if status, _ = p.get("/-/reload"); status != http.StatusMethodNotAllowed {
-				t.Errorf("GET: %d", status)
-			}
+			until(t, "success", func() bool { return p.metrics().sum("profpull_config_last_reload_successful") == 1 })
+			status, text = p.reload()
+			expect(t, status == http.StatusOK && strings.Contains(text, "is the same"),
+				"the same configuration: %d %s", status, text)
+			status, _ = p.get("/-/reload")
+			expect(t, status == http.StatusMethodNotAllowed, "GET: %d", status)
 		})
 	}
 }
@@ -420,9 +384,8 @@ scrape_configs: [{job_name: one, static_configs: [{targets: ["127.0.0.1:1"]}]}]
 `)
 	r := call(t, "", "run", "--config", file, "--listen", "", "--for", "200ms")
 	for _, part := range []string{`msg="profpull runs" version=`, "jobs=1 destinations=1", "the time of --for is over", "endpoint summary"} {
-		if r.code != 0 || !strings.Contains(r.stderr, part) {
-			t.Errorf("code %d, expected %q in:\n%s", r.code, part, r.stderr)
-		}
+		expect(t, r.code == 0 && strings.Contains(r.stderr, part),
+			"code %d, expected %q in:\n%s", r.code, part, r.stderr)
 	}
 }
 
@@ -430,7 +393,6 @@ scrape_configs: [{job_name: one, static_configs: [{targets: ["127.0.0.1:1"]}]}]
 // nothing of a series that both get is lost on the way.
 func TestReloadOfDestinations(t *testing.T) {
 	t.Parallel()
-	bin(t)
 	one, two := newPyroscope(t, pyroscope.Options{}), newPyroscope(t, pyroscope.Options{})
 	tg := newTarget(t, target.Options{})
 	config := func(write string) string {
@@ -450,9 +412,8 @@ scrape_configs:
 	load := func(write string) {
 		t.Helper()
 		replaceFile(t, p.config, config(write))
-		if status, text := p.reload(); status != http.StatusOK {
-			t.Fatalf("%d %s", status, text)
-		}
+		status, text := p.reload()
+		require(t, status == http.StatusOK, "%d %s", status, text)
 	}
 	load(first + ", " + second)
 	waitProfiles(t, two, 1, func(r *pyroscope.Received) bool { return r.Tenant == "there" })
@@ -470,9 +431,7 @@ scrape_configs:
 		return ""
 	})
 	for _, s := range p.scrapes("") {
-		if s.Failures != 0 {
-			t.Errorf("%s: %d failures", s.URL, s.Failures)
-		}
+		expect(t, s.Failures == 0, "%s: %d failures", s.URL, s.Failures)
 	}
 	noneRefused(t, one)
 	noneRefused(t, two)

@@ -44,18 +44,15 @@ func newAuthority(t *testing.T) *authority {
 	a.key = a.newKey()
 	der, err := x509.CreateCertificate(rand.Reader, template, template, &a.key.PublicKey, a.key)
 	must(t, err)
-	if a.cert, err = x509.ParseCertificate(der); err != nil {
-		t.Fatal(err)
-	}
+	a.cert, err = x509.ParseCertificate(der)
+	must(t, err)
 	a.pem = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
 	return a
 }
 
 func (a *authority) newKey() *ecdsa.PrivateKey {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		a.t.Fatal(err)
-	}
+	must(a.t, err)
 	return key
 }
 
@@ -70,13 +67,9 @@ func (a *authority) issue(serial int64) (cert, key []byte) {
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, a.cert, &k.PublicKey, a.key)
-	if err != nil {
-		a.t.Fatal(err)
-	}
+	must(a.t, err)
 	raw, err := x509.MarshalECPrivateKey(k)
-	if err != nil {
-		a.t.Fatal(err)
-	}
+	must(a.t, err)
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}),
 		pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: raw})
 }
@@ -90,9 +83,7 @@ func (a *authority) client(with bool) *http.Client {
 	if with {
 		cert, key := a.issue(100)
 		pair, err := tls.X509KeyPair(cert, key)
-		if err != nil {
-			a.t.Fatal(err)
-		}
+		must(a.t, err)
 		config.Certificates = []tls.Certificate{pair}
 	}
 	transport := &http.Transport{TLSClientConfig: config}
@@ -149,10 +140,7 @@ write: [{url: "http://127.0.0.1:1"}]
 		if err != nil {
 			return err.Error()
 		}
-		if resp.StatusCode != 200 {
-			return "not ready: " + body
-		}
-		return ""
+		return unless(resp.StatusCode == 200, "not ready: %s", body)
 	})
 	for _, c := range []struct {
 		client                 *http.Client
@@ -172,13 +160,10 @@ write: [{url: "http://127.0.0.1:1"}]
 		{known, "/nothing", "", "", 404, "not found", ""},
 	} {
 		resp, body, err := ask(c.client, c.path, c.user, c.password)
-		if err != nil {
-			t.Fatal(c.path, err)
-		}
-		if resp.StatusCode != c.status || !strings.Contains(body, c.part) ||
-			resp.Header.Get("WWW-Authenticate") != c.wwwAuthenticated {
-			t.Errorf("%s %s:%s: got %s %v %q, expected %d %q", c.path, c.user, c.password, resp.Status, resp.Header, body, c.status, c.part)
-		}
+		require(t, err == nil, "%v %v", c.path, err)
+		expect(t, resp.StatusCode == c.status && strings.Contains(body, c.part) &&
+			resp.Header.Get("WWW-Authenticate") == c.wwwAuthenticated,
+			"%s %s:%s: got %s %v %q, expected %d %q", c.path, c.user, c.password, resp.Status, resp.Header, body, c.status, c.part)
 	}
 
 	// A connection serves several requests.
@@ -196,9 +181,7 @@ write: [{url: "http://127.0.0.1:1"}]
 		resp.Body.Close()
 	}
 	// On a busy machine, Go's client does not always find the one that it has used last.
-	if reused < 2 {
-		t.Errorf("%d of 5 requests on a kept connection", reused)
-	}
+	expect(t, reused >= 2, "%d of 5 requests on a kept connection", reused)
 
 	// The password, the certificate and its key are replaced.
 	replace(t, file("password"), []byte("other"))
@@ -246,21 +229,15 @@ write: [{url: "http://127.0.0.1:1"}]
 	_, _ = io.WriteString(conn, "GET /metrics HTTP/1.1\r\n\r\n")
 	answer, _ := io.ReadAll(conn)
 	conn.Close()
-	if strings.Contains(string(answer), "HTTP/1.1 200") {
-		t.Errorf("an answer without TLS: %q", answer)
-	}
+	expect(t, !strings.Contains(string(answer), "HTTP/1.1 200"), "an answer without TLS: %q", answer)
 	p.wait("it to be counted", func() string {
 		_, body, err := ask(known, "/metrics", "u", "other")
 		must(t, err)
-		if m, _ := parseMetrics(body); m.sum("profpull_admin_connections_ended_total", "reason", "tls") == 0 {
-			return "not counted"
-		}
-		return ""
+		m, _ := parseMetrics(body)
+		return unless(m.sum("profpull_admin_connections_ended_total", "reason", "tls") != 0, "not counted")
 	})
 	p.stop()
-	if strings.Contains(p.stderr.String(), "hunter2") {
-		t.Error("the password is in the log")
-	}
+	p.keepsSecret("hunter2")
 }
 
 // Files that cannot be used end the start, with their names.
@@ -287,9 +264,8 @@ write: [{url: "http://127.0.0.1:1"}]
 `, "DIR", dir))
 		r := call(t, "", "run", "--config", config)
 		want := strings.ReplaceAll(c.message, "DIR", dir)
-		if r.code != 1 || !strings.Contains(r.stderr, want) || !strings.Contains(r.stderr, "admin server on 127.0.0.1:0") {
-			t.Errorf("%s: exit status %d, %q, expected 1 and %q", c.keys, r.code, r.stderr, want)
-		}
+		expect(t, r.code == 1 && strings.Contains(r.stderr, want) && strings.Contains(r.stderr, "admin server on 127.0.0.1:0"),
+			"%s: exit status %d, %q, expected 1 and %q", c.keys, r.code, r.stderr, want)
 	}
 }
 
@@ -338,9 +314,8 @@ func TestServersOfTheirOwn(t *testing.T) {
 		must(t, err)
 		body, err := io.ReadAll(resp.Body)
 		resp.Body.Close()
-		if err != nil || resp.StatusCode != c.status || !strings.Contains(string(body), c.part) {
-			t.Errorf("%s %s%s as %q: got %s %q (%v), expected %d %q", c.method, c.addr, c.path, c.user, resp.Status, body, err, c.status, c.part)
-		}
+		expect(t, err == nil && resp.StatusCode == c.status && strings.Contains(string(body), c.part),
+			"%s %s%s as %q: got %s %q (%v), expected %d %q", c.method, c.addr, c.path, c.user, resp.Status, body, err, c.status, c.part)
 	}
 	m := p.metrics()
 	for _, want := range []struct {
@@ -351,12 +326,9 @@ func TestServersOfTheirOwn(t *testing.T) {
 			t.Errorf("%s: %v, expected %v", want.name, n, want.n)
 		}
 	}
-	if n := m.sum("profpull_query_requests_refused_total", "reason", "credentials"); n != 2 {
-		t.Errorf("%v requests without credentials", n)
-	}
-	if strings.Contains(p.stderr.String(), "cTpvbmU") {
-		t.Error("a secret is in the log")
-	}
+	equal(t, "requests without credentials",
+		m.sum("profpull_query_requests_refused_total", "reason", "credentials"), 2)
+	p.keepsSecret("cTpvbmU")
 }
 
 // Ten thousand connections that say little or nothing take no more places than there are, cost
@@ -377,9 +349,7 @@ func TestTenThousandConnections(t *testing.T) {
 		// From 250 addresses, in four groups: nothing, a part of a head, of a body, of a wrong request.
 		d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 9, 1, byte(1+i%250))}, Timeout: patience()}
 		c, err := d.Dial("tcp", receiver)
-		if err != nil {
-			t.Fatalf("connection %d: %v", i, err)
-		}
+		require(t, err == nil, "connection %d: %v", i, err)
 		_, _ = io.WriteString(c, []string{
 			"", "POST /ingest HTTP/1.1\r\nX: ", "POST /ingest?name=a HTTP/1.1\r\nAuthorization: Bearer two\r\nContent-Length: 100000\r\n\r\nabc",
 			"\x16\x03\x01",
@@ -393,30 +363,19 @@ func TestTenThousandConnections(t *testing.T) {
 		}
 		if i%1000 == 999 {
 			resp, err := client.Get("http://" + receiver + "/nothing")
-			if err != nil {
-				t.Fatalf("after %d connections: %v", i+1, err)
-			}
+			require(t, err == nil, "after %d connections: %v", i+1, err)
 			resp.Body.Close()
-			if resp.StatusCode != 404 {
-				t.Errorf("after %d connections: %s", i+1, resp.Status)
-			}
-			if code, _ := p.get("/-/healthy"); code != 200 {
-				t.Errorf("/-/healthy: %d", code)
-			}
+			expect(t, resp.StatusCode == 404, "after %d connections: %s", i+1, resp.Status)
+			p.answers("/-/healthy", 200)
 		}
 	}
 	m := p.metrics()
-	if n := m.sum("profpull_receive_connections"); n > places {
-		t.Errorf("%v connections, expected at most %d", n, places)
-	}
-	if n := m.sum("profpull_receive_connections_ended_total", "reason", "crowded"); n < flood-2*places {
-		t.Errorf("%v connections made room", n)
-	}
+	atMost(t, "connections", m.sum("profpull_receive_connections"), places)
+	atLeast(t, "connections that made room",
+		m.sum("profpull_receive_connections_ended_total", "reason", "crowded"), flood-2*places)
 	grown := p.rss() - before
 	t.Logf("%d places cost %d KiB", places, grown>>10)
-	if !instrumented(t) && grown > 64<<20 {
-		t.Errorf("the memory has grown by %d MiB", grown>>20)
-	}
+	expect(t, instrumented(t) || grown <= 64<<20, "the memory has grown by %d MiB", grown>>20)
 }
 
 // Bodies that are slow, large, or small until they are inflated.
@@ -471,10 +430,7 @@ func TestBodiesThatAttack(t *testing.T) {
 	}
 	w.Close()
 	status, answer := post(fmt.Sprintf("Content-Encoding: gzip\r\nContent-Length: %d\r\n", bomb.Len()), bomb.String())
-	if status/100 != 4 {
-		t.Errorf("512 MiB in %d bytes: %q", bomb.Len(), answer)
-	}
-	if grown := p.rss() - before; !instrumented(t) && grown > 64<<20 {
-		t.Errorf("the memory has grown by %d MiB", grown>>20)
-	}
+	expect(t, status/100 == 4, "512 MiB in %d bytes: %q", bomb.Len(), answer)
+	grown := p.rss() - before
+	expect(t, instrumented(t) || grown <= 64<<20, "the memory has grown by %d MiB", grown>>20)
 }

@@ -52,10 +52,10 @@ func TestStatus(t *testing.T) {
 			Scrape scrape
 		}
 	}
-	if err := json.Unmarshal([]byte(r.stdout), &document); err != nil || r.code != exitPeer || document.Version == "" ||
-		len(document.Failures) != 1 || document.Failures[0].Count != 4 || document.Failures[0].Scrape.Job != "bad" {
-		t.Errorf("--json: exit code %d, %v\n%s", r.code, err, r.stdout)
-	}
+	err := json.Unmarshal([]byte(r.stdout), &document)
+	expect(t, err == nil && r.code == exitPeer && document.Version != "" &&
+		len(document.Failures) == 1 && document.Failures[0].Count == 4 && document.Failures[0].Scrape.Job == "bad",
+		"--json: exit code %d, %v\n%s", r.code, err, r.stdout)
 	watching := command(t, "status", "--url", p.admin, "--watch", "--interval", "100ms")
 	var out output
 	watching.Stdout, watching.Stderr = &out, &out
@@ -95,15 +95,11 @@ func oneLine(text string, parts ...string) string {
 func TestWrongSetupsAreExplained(t *testing.T) {
 	t.Parallel()
 	docs := strings.Join(strings.Fields(readText(t, "../../docs/operating.md")), " ")
-	expect := func(t *testing.T, text string, parts ...string) {
+	oneLineHas := func(t *testing.T, text string, parts ...string) {
 		t.Helper()
-		if oneLine(text, parts...) == "" {
-			t.Errorf("no line with all of %q:\n%s", parts, text)
-		}
+		expect(t, oneLine(text, parts...) != "", "no line with all of %q:\n%s", parts, text)
 		for _, part := range parts {
-			if len(part) > 30 && !strings.Contains(docs, part) {
-				t.Errorf("docs/operating.md does not quote %q", part)
-			}
+			expect(t, len(part) <= 30 || strings.Contains(docs, part), "docs/operating.md does not quote %q", part)
 		}
 	}
 	t.Run("pods", func(t *testing.T) {
@@ -115,13 +111,13 @@ func TestWrongSetupsAreExplained(t *testing.T) {
 		}
 		cluster.Put(pod("typo", "", "cpu.scrap"))
 		cluster.Put(pod("pending", "Pending", "cpu.scrape"))
-		expect(t, explain(t, exitDone, env, "--pod", "shop/typo").stdout,
+		oneLineHas(t, explain(t, exitDone, env, "--pod", "shop/typo").stdout,
 			"shop/typo", "The annotation profiles.grafana.com/cpu.scrap has no meaning here; rename it to profiles.grafana.com/cpu.scrape")
-		expect(t, explain(t, exitDone, env, "--pod", "shop/pending").stdout, "shop/pending",
+		oneLineHas(t, explain(t, exitDone, env, "--pod", "shop/pending").stdout, "shop/pending",
 			"its phase is Pending. It becomes a target when its containers run; `kubectl describe pod` says what it waits for.")
 		cluster.Forbid("pods", "", 403)
 		r := explain(t, exitPeer, env)
-		expect(t, r.stderr, "level=error", "not allowed to list pods in the whole cluster: apply a ClusterRole with the verbs list and watch on pods, and bind it to the service account")
+		oneLineHas(t, r.stderr, "level=error", "not allowed to list pods in the whole cluster: apply a ClusterRole with the verbs list and watch on pods, and bind it to the service account")
 	})
 	t.Run("process", func(t *testing.T) {
 		t.Parallel()
@@ -151,10 +147,9 @@ func TestWrongSetupsAreExplained(t *testing.T) {
 				}
 				return ""
 			})
-			expect(t, p.stderr.String(), row...)
-			if line := oneLine(p.stderr.String(), row...); strings.Count(line, " hint=") != 1 {
-				t.Errorf("expected one hint in: %s", line)
-			}
+			oneLineHas(t, p.stderr.String(), row...)
+			line := oneLine(p.stderr.String(), row...)
+			expect(t, strings.Count(line, " hint=") == 1, "expected one hint in: %s", line)
 		}
 		p.wait("the same in status", func() string {
 			r := call(t, "", "status", "--url", p.admin)
@@ -174,9 +169,7 @@ func TestWrongSetupsAreExplained(t *testing.T) {
 		} {
 			_, text := p.get(page)
 			for _, part := range parts {
-				if !strings.Contains(text, part) {
-					t.Errorf("%s: expected %q in:\n%s", page, part, text)
-				}
+				expect(t, strings.Contains(text, part), "%s: expected %q in:\n%s", page, part, text)
 			}
 		}
 		p.stop()
@@ -184,6 +177,6 @@ func TestWrongSetupsAreExplained(t *testing.T) {
 	t.Run("typo", func(t *testing.T) {
 		t.Parallel()
 		file := writeConfig(t, "scrape_configs: [{job_name: a, scrape_intervall: 15s}]\nwrite: [{url: 'http://127.0.0.1:1'}]\n")
-		expect(t, call(t, "", "check", "--config", file).stderr, "profpull.yaml:1:", "scrape_intervall", `unknown key; did you mean "scrape_interval"?`)
+		oneLineHas(t, call(t, "", "check", "--config", file).stderr, "profpull.yaml:1:", "scrape_intervall", `unknown key; did you mean "scrape_interval"?`)
 	})
 }

@@ -51,20 +51,16 @@ func TestStoreKeepsWhatItHasAcknowledged(t *testing.T) {
 	acknowledged := 0.0
 	for i := 0; i < rounds; i++ {
 		p := run(t, config)
-		if kept := p.metrics().sum("profpull_store_profiles"); kept < acknowledged {
-			t.Fatalf("round %d: the store has %v profiles, %v were acknowledged", i, kept, acknowledged)
-		}
+		kept := p.metrics().sum("profpull_store_profiles")
+		require(t, kept >= acknowledged,
+			"round %d: the store has %v profiles, %v were acknowledged", i, kept, acknowledged)
 		sent := 0.0
 		p.wait("profiles to be sent", func() string {
 			m := p.metrics()
-			if balance := m.ledger("local").balance(); balance != "" {
-				t.Fatal(balance)
-			}
+			balance := m.ledger("local").balance()
+			require(t, balance == "", "%s", balance)
 			sent = m.ledger("local").sent
-			if sent == 0 {
-				return "none"
-			}
-			return ""
+			return unless(sent != 0, "none")
 		})
 		time.Sleep(time.Duration(rand.Intn(300)) * time.Millisecond)
 		sent = p.metrics().ledger("local").sent
@@ -74,26 +70,18 @@ func TestStoreKeepsWhatItHasAcknowledged(t *testing.T) {
 	}
 	p := run(t, config)
 	m := p.metrics()
-	if kept := m.sum("profpull_store_profiles"); kept < acknowledged {
-		t.Fatalf("the store has %v profiles, %v were acknowledged", kept, acknowledged)
-	}
-	if n := m.sum("profpull_store_file_faults_total"); n != 0 {
-		t.Fatalf("%v files with a fault", n)
-	}
+	kept := m.sum("profpull_store_profiles")
+	require(t, kept >= acknowledged, "the store has %v profiles, %v were acknowledged", kept, acknowledged)
+	n := m.sum("profpull_store_file_faults_total")
+	require(t, n == 0, "%v files with a fault", n)
 	t.Logf("%d rounds, %v acknowledged, %v kept", rounds, acknowledged, m.sum("profpull_store_profiles"))
-	p.stop()
 }
 
 // waitStored waits until this process has stored so many profiles more.
 func (p *program) waitStored(more float64) {
 	p.t.Helper()
 	before := p.metrics().ledger("local").sent
-	p.wait("profiles to be stored", func() string {
-		if p.metrics().ledger("local").sent < before+more {
-			return "not enough"
-		}
-		return ""
-	})
+	until(p.t, "profiles to be stored", func() bool { return p.metrics().ledger("local").sent >= before+more })
 }
 
 // A second process says who has the lock, and ends.
@@ -106,10 +94,7 @@ func TestStoreOfAnotherProcess(t *testing.T) {
 	second := strings.Replace(config, "/spool", "/spool2", 1)
 	r := call(t, "", "run", "--config", writeConfig(t, second), "--listen", "127.0.0.1:0")
 	want := fmt.Sprintf(`endpoint "local": another process (%d) writes to the directory %s/store`, p.cmd.Process.Pid, dir)
-	if r.code == 0 || !strings.Contains(r.stderr, want) {
-		t.Fatalf("exit code %d, %s", r.code, r.stderr)
-	}
-	p.stop()
+	require(t, r.code != 0 && strings.Contains(r.stderr, want), "exit code %d, %s", r.code, r.stderr)
 }
 
 // sumOfStore is the sum of all values of a type of job0 in the store, asked for as Grafana asks.
@@ -120,9 +105,8 @@ func (p *program) sumOfStore() float64 {
 	var answer struct {
 		Flamebearer struct{ NumTicks float64 }
 	}
-	if err := json.Unmarshal([]byte(text), &answer); status != 200 || err != nil {
-		p.t.Fatalf("%d %v %s", status, err, text)
-	}
+	err := json.Unmarshal([]byte(text), &answer)
+	require(p.t, status == 200 && err == nil, "%d %v %s", status, err, text)
 	return answer.Flamebearer.NumTicks
 }
 
@@ -131,9 +115,7 @@ func (p *program) waitEmptied() {
 	p.t.Helper()
 	p.wait("the queue to be empty", func() string {
 		l := p.metrics().ledger("local")
-		if l.dropped != 0 {
-			p.t.Fatalf("%v were dropped", l.dropped)
-		}
+		require(p.t, l.dropped == 0, "%v were dropped", l.dropped)
 		if l.queued != 0 {
 			return fmt.Sprint(l.queued, " wait")
 		}
@@ -146,9 +128,8 @@ func (p *program) waitRefused(why string) {
 	p.t.Helper()
 	p.wait("a refusal for "+why, func() string {
 		m := p.metrics()
-		if balance := m.ledger("local").balance(); balance != "" {
-			p.t.Fatal(balance)
-		}
+		balance := m.ledger("local").balance()
+		require(p.t, balance == "", "%s", balance)
 		switch {
 		case m.sum("profpull_store_puts_total", "result", "failed") == 0:
 			return "none"
@@ -201,19 +182,13 @@ func mountDisk(t *testing.T, disk string) {
 // again, all is stored.
 func TestStoreOnAFullDisk(t *testing.T) {
 	t.Parallel()
-	bin(t)
 	dir := t.TempDir()
 	disk := filepath.Join(dir, "store")
 	mountDisk(t, disk)
 	tg := newTarget(t, target.Options{Functions: 50})
 	config := storeConfig(tg.Addr(), dir)
 	p := run(t, config)
-	p.wait("stacks in the store", func() string {
-		if p.sumOfStore() == 0 {
-			return "none"
-		}
-		return ""
-	})
+	until(t, "stacks in the store", func() bool { return p.sumOfStore() != 0 })
 	ballast := filepath.Join(disk, "ballast")
 	writeUntilFull(t, ballast)
 	p.waitRefused("full")
@@ -226,24 +201,19 @@ func TestStoreOnAFullDisk(t *testing.T) {
 
 	p = run(t, config)
 	p.waitRefused("full")
-	if kept := p.metrics().sum("profpull_store_profiles"); kept < before {
-		t.Errorf("%v profiles were acknowledged, the store has %v", before, kept)
-	}
+	kept := p.metrics().sum("profpull_store_profiles")
+	expect(t, kept >= before, "%v profiles were acknowledged, the store has %v", before, kept)
 	if sum := p.sumOfStore(); sum == 0 {
 		t.Error("nothing is answered")
 	}
 	must(t, os.Remove(ballast))
 	p.waitEmptied()
-	if n := p.metrics().sum("profpull_store_file_faults_total"); n != 0 {
-		t.Errorf("%v files were given up", n)
-	}
-	p.stop()
+	equal(t, "files given up", p.metrics().sum("profpull_store_file_faults_total"), 0)
 }
 
 // On a disk that is read-only the program does not start, and says where it is; what is stored stays.
 func TestStoreOnAReadOnlyDisk(t *testing.T) {
 	t.Parallel()
-	bin(t)
 	dir := t.TempDir()
 	disk := filepath.Join(dir, "store")
 	mountDisk(t, disk)
@@ -258,15 +228,12 @@ func TestStoreOnAReadOnlyDisk(t *testing.T) {
 	p.stop()
 	remount(syscall.MS_RDONLY)
 	r := call(t, "", "run", "--config", writeConfig(t, config), "--listen", "127.0.0.1:0")
-	if r.code == exitDone || !strings.Contains(r.stderr, `endpoint "local": cannot open `+disk+"/lock: Read-only file system") {
-		t.Errorf("exit code %d: %s", r.code, r.stderr)
-	}
+	expect(t, r.code != exitDone && strings.Contains(r.stderr, `endpoint "local": cannot open `+disk+"/lock: Read-only file system"),
+		"exit code %d: %s", r.code, r.stderr)
 	remount(0)
 	p = run(t, config)
-	if n := p.metrics().sum("profpull_store_profiles"); n < kept {
-		t.Errorf("%v profiles were stored, %v are left", kept, n)
-	}
-	p.stop()
+	n := p.metrics().sum("profpull_store_profiles")
+	expect(t, n >= kept, "%v profiles were stored, %v are left", kept, n)
 }
 
 // The directory of the store cannot be written any more, so that no further file can be made.
@@ -294,22 +261,15 @@ func TestStoreInADirectoryThatCannotBeWritten(t *testing.T) {
 	}
 	p := startFile(t, wrapper, file)
 	p.waitUp()
-	p.wait("stacks in the store", func() string {
-		if p.sumOfStore() == 0 {
-			return "none"
-		}
-		return ""
-	})
+	until(t, "stacks in the store", func() bool { return p.sumOfStore() != 0 })
 	store := filepath.Join(dir, "store")
 	must(t, os.Chmod(store, 0o555))
 	t.Cleanup(func() { _ = os.Chmod(store, 0o755) })
 	p.waitRefused("cannot write to ")
-	if sum := p.sumOfStore(); sum == 0 {
-		t.Error("nothing is answered")
-	}
+	sum := p.sumOfStore()
+	expect(t, sum != 0, "nothing is answered")
 	must(t, os.Chmod(store, 0o755))
 	p.waitEmptied()
-	p.stop()
 }
 
 // The directory of the store is removed, or cannot be written to, while profiles come: they wait, and
@@ -325,12 +285,7 @@ func TestStoreWaitsForItsDisk(t *testing.T) {
 	moved := filepath.Join(dir, "moved")
 	must(t, os.Rename(filepath.Join(dir, "store"), moved))
 	must(t, os.WriteFile(filepath.Join(dir, "store"), nil, 0o644))
-	p.wait("a failure", func() string {
-		if p.metrics().sum("profpull_store_puts_total", "result", "failed") == 0 {
-			return "none"
-		}
-		return ""
-	})
+	p.waitMetric(1, "profpull_store_puts_total", "result", "failed")
 	must(t, os.Remove(filepath.Join(dir, "store")))
 	p.waitStored(1)
 	p.waitEmptied()
@@ -359,29 +314,21 @@ func TestStoreDirectoryIsRemovedInTheSandbox(t *testing.T) {
 		if status != 503 || !strings.Contains(text, `endpoint "local": the directory `+dir+`/store was removed`) {
 			return fmt.Sprint(status, text)
 		}
-		if p.metrics().sum("profpull_store_up") != 0 {
-			return "profpull_store_up"
-		}
-		return ""
+		return unless(p.metrics().sum("profpull_store_up") == 0, "profpull_store_up")
 	})
 	p.says("the directory of the store may not be made or opened again: restart profpull")
 	queued := 0.0
 	p.wait("profiles to wait", func() string {
-		if queued = p.metrics().sum("profpull_write_spool_stored_profiles_total"); queued < 20 {
-			return fmt.Sprint(queued)
-		}
-		return ""
+		queued = p.metrics().sum("profpull_write_spool_stored_profiles_total")
+		return unless(queued >= 20, "%v", queued)
 	})
 	_ = p.cmd.Process.Kill()
 	<-p.done
 	p = run(t, config)
 	p.wait("them to be stored", func() string {
 		m := p.metrics()
-		if m.sum("profpull_store_profiles") < queued || m.sum("profpull_store_up") != 1 {
-			return fmt.Sprint(m.sum("profpull_store_profiles"))
-		}
-		return ""
+		return unless(m.sum("profpull_store_profiles") >= queued && m.sum("profpull_store_up") == 1,
+			"%v", m.sum("profpull_store_profiles"))
 	})
 	p.waitEmptied()
-	p.stop()
 }

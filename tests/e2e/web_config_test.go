@@ -67,10 +67,9 @@ write: [{url: "http://127.0.0.1:1"}]
 		{"/-/healthy", "", "", 200},
 	} {
 		status, header, text := ask(stranger, c.path, c.user, c.password)
-		if status != c.status || header.Get("X-Frame-Options") != "deny" ||
-			(status == 401) != (header.Get("WWW-Authenticate") == `Basic realm="profpull"`) {
-			t.Errorf("%s %s:%s: %d %v %s", c.path, c.user, c.password, status, header, text)
-		}
+		expect(t, status == c.status && header.Get("X-Frame-Options") == "deny" &&
+			(status == 401) == (header.Get("WWW-Authenticate") == `Basic realm="profpull"`),
+			"%s %s:%s: %d %v %s", c.path, c.user, c.password, status, header, text)
 	}
 
 	// until waits until the file that was written last is in use: at most a second.
@@ -94,9 +93,9 @@ write: [{url: "http://127.0.0.1:1"}]
 		}
 		return ""
 	})
-	if log := p.stderr.String(); strings.Contains(log, "unsinn") || !strings.Contains(log, "web.yml:5:8: basic_auth_users.bob: expected a bcrypt hash") {
-		t.Errorf("the log does not have the place, or shows the secret:\n%s", log)
-	}
+	log := p.stderr.String()
+	lacks(t, "the log", log, "unsinn")
+	has(t, "the log", log, "web.yml:5:8: basic_auth_users.bob: expected a bcrypt hash")
 
 	// Certificates of clients.
 	const ca = "  client_ca_file: ca.crt\n"
@@ -128,9 +127,8 @@ write: [{url: "http://127.0.0.1:1"}]
 	must(t, err)
 	state = resp.TLS
 	resp.Body.Close()
-	if state.Version != tls.VersionTLS12 || state.CipherSuite != tls.TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256 {
-		t.Errorf("version %x, suite %x", state.Version, state.CipherSuite)
-	}
+	expect(t, state.Version == tls.VersionTLS12 && state.CipherSuite == tls.TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256,
+		"version %x, suite %x", state.Version, state.CipherSuite)
 }
 
 // Mistakes in the file, and beside it, keep the program from starting.
@@ -148,9 +146,6 @@ server: {listen: "127.0.0.1:0", web_config_file: "`+web+`"`+c.server+`}
 scrape_configs: [{job_name: none, static_configs: [{targets: ["127.0.0.1:1"]}]}]
 write: [{url: "http://127.0.0.1:1"}]
 `)
-		r := call(t, "", "run", "--config", file)
-		if r.code != 1 || !strings.Contains(r.stderr, c.want) {
-			t.Errorf("%s: exit code %d, expected %q in %s", c.web, r.code, c.want, r.stderr)
-		}
+		expectCall(t, 1, "*", c.want, "run", "--config", file)
 	}
 }
