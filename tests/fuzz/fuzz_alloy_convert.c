@@ -98,9 +98,9 @@ static void check_order(const struct config_errors *errors)
     }
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+FUZZ(in)
 {
-    const struct config_text source = {"fuzz.alloy", {(const char *)data, size}};
+    const struct config_text source = {"fuzz.alloy", {in.p, in.n}};
     const struct config_texts sources = {.at = &source, .n = 1, .directory = "/nonexistent"};
     struct arena *arena = arena_new(ARENA_MAX);
     const struct config_messages messages = {.errors = config_errors_new(),
@@ -124,5 +124,4 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     config_errors_free(messages.errors);
     config_errors_free(messages.warnings);
     config_errors_free(messages.notes);
-    return 0;
 }

@@ -41,7 +41,7 @@ static void eval_body(struct alloy_eval *ev, const struct alloy_body *body)
     }
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+FUZZ(in)
 {
     struct alloy_member splice = {.value = &(struct alloy_value){.kind = VALUE_SPLICE}};
     struct alloy_value targets = {
@@ -55,22 +55,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                             .module_path = "/",
                             .resolve = resolve,
                             .arg = &targets};
-    if (arena == NULL || errors == NULL) {
-        abort();
-    }
-    if (alloy_parse(NULL, (struct sv){(const char *)data, size}, arena, errors, &body) !=
-        (config_errors_count(errors) == 0)) {
-        abort();
-    }
+    REQUIRE(arena != NULL && errors != NULL);
+    REQUIRE(alloy_parse(NULL, in, arena, errors, &body) == (config_errors_count(errors) == 0));
     eval_body(&ev, &body);
     for (size_t i = 1; i < config_errors_count(errors); i++) {
         const struct config_pos *a = &config_errors_at(errors, i - 1)->pos;
         const struct config_pos *z = &config_errors_at(errors, i)->pos;
-        if (a->line < 1 || a->line > z->line || (a->line == z->line && a->column > z->column)) {
-            abort();
-        }
+        REQUIRE(a->line >= 1 && a->line <= z->line &&
+                (a->line != z->line || a->column <= z->column));
     }
     arena_free(arena);
     config_errors_free(errors);
-    return 0;
 }

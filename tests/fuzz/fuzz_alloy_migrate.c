@@ -15,13 +15,11 @@ static void check_reads(struct sv text)
     const struct yaml_node *root;
     struct yaml_place place;
     struct err err = ERR_INIT;
-    if (arena == NULL || (!yaml_parse(text, arena, &root, &place, &err) && text.n < SMALL)) {
-        abort();
-    }
+    REQUIRE(arena != NULL && (yaml_parse(text, arena, &root, &place, &err) || text.n >= SMALL));
     arena_free(arena);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+FUZZ(text)
 {
     struct arena *arena = arena_new(ARENA_MAX);
     const struct config_messages messages = {
@@ -30,15 +28,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         .notes = config_errors_new(),
         .for_text = true,
     };
-    struct sv text = {(const char *)data, size};
     const struct yaml_node *root = NULL;
     struct yaml_place place;
     struct err err = ERR_INIT;
     struct buf out;
     buf_init(&out, TEXT_MAX);
-    if (arena == NULL) {
-        abort();
-    }
+    REQUIRE(arena != NULL);
     (void)migrate_is_yaml("a", text);
     if (yaml_parse(text, arena, &root, &place, &err) && root != NULL) {
         const struct yaml_node *tree = migrate_tree(root, arena, &messages);
@@ -51,5 +46,4 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     config_errors_free(messages.warnings);
     config_errors_free(messages.notes);
     arena_free(arena);
-    return 0;
 }

@@ -53,23 +53,21 @@ static void round_trip(const ProtobufCMessage *m, struct arena *arena)
     buf_done(&again);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+FUZZ_BY(choice, body)
 {
-    if (size == 0 || size > MEMORY_MAX / 256) {
-        return 0;
+    if (body.n >= MEMORY_MAX / 256) {
+        return;
     }
     struct arena *arena = arena_new(MEMORY_MAX);
     struct err err = ERR_INIT;
     REQUIRE(arena != NULL);
-    struct sv body = {(const char *)data + 1, size - 1};
     const ProtobufCMessageDescriptor *d =
-        messages[(data[0] & 0x7f) % (sizeof(messages) / sizeof(messages[0]))];
-    ProtobufCMessage *m = (data[0] & 0x80) != 0 ? protojson_read_bytes(body, d, arena, &err)
-                                                : protojson_read(body, d, arena, &err);
+        messages[(choice & 0x7f) % (sizeof(messages) / sizeof(messages[0]))];
+    ProtobufCMessage *m = (choice & 0x80) != 0 ? protojson_read_bytes(body, d, arena, &err)
+                                               : protojson_read(body, d, arena, &err);
     REQUIRE((m == NULL) == (err.kind != ERR_NONE));
     if (m != NULL) {
         round_trip(m, arena);
     }
     arena_free(arena);
-    return 0;
 }

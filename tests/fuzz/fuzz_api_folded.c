@@ -1,11 +1,11 @@
 /* Stacks as text: "application\ntext", where the first byte of the application chooses whether the
  * lines have counts. What is converted is a good profile. */
 #include "api/receive/folded.h"
+#include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/good_profile.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+FUZZ(in)
 {
-    struct sv in = {(const char *)data, size};
     struct sv app;
     struct sv text;
     struct sv service;
@@ -13,7 +13,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct buf out;
     size_t samples;
     if (!sv_cut(in, '\n', &app, &text) || app.n == 0) {
-        return 0;
+        return;
     }
     const struct folded_input input = {
         .text = text,
@@ -22,7 +22,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
               .sample_rate = app.p[0] == 'l' ? 1 : 100},
     };
     if (input.o.type == NULL) {
-        return 0;
+        return;
     }
     buf_init(&out, (size_t)1 << 20);
     if (folded_convert(&input, &out, &samples, &err)) {
@@ -31,5 +31,4 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         REQUIRE(err.kind != ERR_NONE);
     }
     buf_done(&out);
-    return 0;
 }

@@ -25,13 +25,11 @@ static void check_name(struct sv text)
     }
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+FUZZ(in)
 {
-    struct sv in = {(const char *)data, size};
     struct sv name = in;
     struct sv time = {"", 0};
     (void)sv_cut(in, '\0', &name, &time);
     check_name(name);
     (void)attime_read(time, INT64_C(1795307400) * NS_PER_S);
-    return 0;
 }

@@ -6,13 +6,6 @@
 #include "api/mcp/message.h"
 #include "tests/fuzz/fuzz.h"
 
-#define CHECK(condition)                                                                           \
-    do {                                                                                           \
-        if (!(condition)) {                                                                        \
-            abort();                                                                               \
-        }                                                                                          \
-    } while (0)
-
 static struct sv next_part(struct sv *line)
 {
     struct sv part = *line;
@@ -26,19 +19,18 @@ static void check_response(const struct mcp_message *m)
 {
     struct buf out;
     buf_init(&out, 4 * MCP_BODY_MAX);
-    CHECK(m->code == MCP_OK ? mcp_put_result(m, SV("{}"), &out) : mcp_put_error(m, &out));
+    REQUIRE(m->code == MCP_OK ? mcp_put_result(m, SV("{}"), &out) : mcp_put_error(m, &out));
     json_t *root = json_loadb(out.data, out.len, 0, NULL);
-    CHECK(json_is_object(root));
-    CHECK((json_object_get(root, "result") != NULL) == (m->code == MCP_OK));
-    CHECK(memchr(out.data, '\n', out.len) == NULL);
+    REQUIRE(json_is_object(root));
+    REQUIRE((json_object_get(root, "result") != NULL) == (m->code == MCP_OK));
+    REQUIRE(memchr(out.data, '\n', out.len) == NULL);
     json_decref(root);
     buf_done(&out);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+FUZZ(body)
 {
     struct sv line = SV("");
-    struct sv body = {(const char *)data, size};
     struct mcp_message m;
     if (!sv_cut(body, '\n', &line, &body)) {
         line = SV("");
@@ -47,14 +39,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     headers.method = next_part(&line);
     headers.name = next_part(&line);
     mcp_read(body, &headers, &m);
-    CHECK((m.code == MCP_OK) == (m.problem[0] == '\0'));
-    CHECK(m.code == MCP_OK || mcp_status(&m) != 0);
+    REQUIRE((m.code == MCP_OK) == (m.problem[0] == '\0'));
+    REQUIRE(m.code == MCP_OK || mcp_status(&m) != 0);
     if (m.code == MCP_OK && m.method != NULL && m.id != NULL && m.modern) {
-        CHECK(sv_eq_str(headers.method, m.method) && headers.version.p != NULL);
+        REQUIRE(sv_eq_str(headers.method, m.method) && headers.version.p != NULL);
     }
     if (m.code != MCP_OK || m.id != NULL) {
         check_response(&m);
     }
     mcp_done(&m);
-    return 0;
 }

@@ -25,19 +25,17 @@ static void walk(struct sv body, struct sv boundary)
     REQUIRE(n <= MULTIPART_PARTS_MAX);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+FUZZ(in)
 {
-    struct sv in = {(const char *)data, size};
     struct sv type;
     struct sv body;
     struct sv boundary;
     if (!sv_cut(in, '\n', &type, &body)) {
-        return 0;
+        return;
     }
     (void)multipart_is_type(type);
     if (multipart_boundary(type, &boundary)) {
         REQUIRE(boundary.n > 0 && boundary.n <= MULTIPART_BOUNDARY_MAX);
         walk(body, boundary);
     }
-    return 0;
 }

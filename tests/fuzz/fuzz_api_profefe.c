@@ -58,9 +58,8 @@ static void check_id(struct sv text)
     }
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+FUZZ(text)
 {
-    struct sv text = {(const char *)data, size};
     struct sv time = text;
     struct err err = ERR_INIT;
     int64_t ns = 0;
@@ -71,5 +70,4 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (text.n <= 8192) {
         check_labels(text);
     }
-    return 0;
 }

@@ -54,20 +54,16 @@ static void check_samples(const Api__RawProfileSeries *s, struct receive *r)
     }
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+FUZZ_BY(choice, body)
 {
     struct err err = ERR_INIT;
-    if (size == 0) {
-        return 0;
-    }
-    struct sv body = {(const char *)data + 1, size - 1};
     struct arena *arena = arena_new(ARENA_MAX);
     struct intern *intern = intern_new();
     const struct receive_options options = {.config = &limits, .intern = intern};
     struct receive *r = receive_new(&options, &err);
     REQUIRE(arena != NULL && r != NULL);
     const Api__PushRequest *push =
-        (const Api__PushRequest *)(data[0] == 'j'
+        (const Api__PushRequest *)(choice == 'j'
                                        ? protojson_read(body, &api__push_request__descriptor, arena,
                                                         &err)
                                        : protojson_read_bytes(body, &api__push_request__descriptor,
@@ -79,5 +75,4 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     receive_free(r);
     intern_free(intern);
     arena_free(arena);
-    return 0;
 }

@@ -1,14 +1,15 @@
 /* Files of speedscope. Each profile that is made is a good one. */
 #include "api/receive/speedscope.h"
+#include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/good_profile.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+FUZZ(in)
 {
     struct sv service;
     struct err err = ERR_INIT;
     struct speedscope_profile p;
     const struct frames_options o = {.type = frames_type_of(SV("a"), &service), .sample_rate = 100};
-    struct speedscope *s = speedscope_new((struct sv){(const char *)data, size}, &err);
+    struct speedscope *s = speedscope_new(in, &err);
     REQUIRE((s != NULL) == (err.kind == ERR_NONE));
     while (s != NULL && err.kind == ERR_NONE && speedscope_next(s, &p)) {
         struct buf out;
@@ -21,5 +22,4 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         buf_done(&out);
     }
     speedscope_free(s);
-    return 0;
 }

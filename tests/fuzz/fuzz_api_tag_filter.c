@@ -21,18 +21,17 @@ static bool answer(struct sv text, struct sv value, bool *ret_matches, struct er
     return ok;
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+FUZZ(text)
 {
     struct err err = ERR_INIT;
     struct buf negated;
-    struct sv text = {(const char *)data, size};
     struct sv value = {"", 0};
     bool matches;
     bool opposite;
     (void)sv_cut(text, '\0', &text, &value);
     if (!answer(text, value, &matches, &err)) {
         REQUIRE(err.kind == ERR_INPUT || err.kind == ERR_LIMIT);
-        return 0;
+        return;
     }
     buf_init(&negated, TAG_FILTER_BYTES_MAX * 2);
     buf_printf(&negated, "NOT (%.*s)", SV_ARG(text));
@@ -42,5 +41,4 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         REQUIRE(opposite != matches);
     }
     buf_done(&negated);
-    return 0;
 }

@@ -143,18 +143,15 @@ static void run(struct labels_builder *b, struct sv rest)
     labels_unref(l);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+FUZZ(input)
 {
     size_t strings = 99, bytes;
     struct intern *in = intern_new();
     struct labels_builder *b = in == NULL ? NULL : labels_builder_new(in);
-    if (b == NULL) {
-        abort();
-    }
-    run(b, (struct sv){.p = (const char *)data, .n = size});
+    REQUIRE(b != NULL);
+    run(b, input);
     labels_builder_free(b);
     intern_stats(in, &strings, &bytes);
     must(strings == 0, "no string is left");
     intern_free(in);
-    return 0;
 }

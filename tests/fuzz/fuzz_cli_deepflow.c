@@ -4,12 +4,12 @@
 #include "cli/query/deepflow_answer.h"
 #include "tests/fuzz/fuzz.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+FUZZ(in)
 {
     struct err err = ERR_INIT;
-    json_t *root = json_loadb((const char *)data, size, 0, NULL);
+    json_t *root = json_loadb(in.p, in.n, 0, NULL);
     if (root == NULL) {
-        return 0;
+        return;
     }
     struct tree *t = deepflow_answer_read(root, &err);
     REQUIRE((t == NULL) == (err.kind != ERR_NONE));
@@ -24,5 +24,4 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     tree_free(t);
     json_decref(root);
-    return 0;
 }

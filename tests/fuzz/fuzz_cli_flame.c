@@ -59,19 +59,15 @@ static void check(struct sv text, const struct terminal *t)
     }
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+FUZZ_BY(choice, rest)
 {
     struct err err = ERR_INIT;
     struct buf out;
-    if (size == 0) {
-        return 0;
-    }
-    struct terminal terminal = {.width = TERMINAL_WIDTH_MIN + (data[0] >> 3) * 5U,
-                                .colours = (enum terminal_colours)(data[0] & 3),
-                                .utf8 = (data[0] & 4) != 0};
+    struct terminal terminal = {.width = TERMINAL_WIDTH_MIN + (choice >> 3) * 5U,
+                                .colours = (enum terminal_colours)(choice & 3),
+                                .utf8 = (choice & 4) != 0};
     const struct flame_options options = {.title = "t", .unit = "count", .search = "a"};
     struct tree *t = tree_new(BYTES_MAX, &err);
-    struct sv rest = {(const char *)data + 1, size - 1};
     REQUIRE(t != NULL);
     while (rest.n > 0) {
         struct sv line = rest;
@@ -88,5 +84,4 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     terminal_text_end(locale);
     buf_done(&out);
     tree_free(t);
-    return 0;
 }

@@ -23,16 +23,15 @@ static void read_back(const struct helm_result *r)
     arena_free(arena);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+FUZZ(in)
 {
     struct helm_result r;
     struct err err = ERR_INIT;
-    if (helm_convert("values.yaml", (struct sv){(const char *)data, size}, &r, &err)) {
+    if (helm_convert("values.yaml", in, &r, &err)) {
         REQUIRE(r.report.len == 0 || r.report.data[r.report.len - 1] == '\n');
         read_back(&r);
     } else {
         REQUIRE(strncmp(err.msg, "values.yaml", 11) == 0 || err.kind == ERR_MEMORY);
     }
     helm_done(&r);
-    return 0;
 }

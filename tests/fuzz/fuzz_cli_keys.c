@@ -24,11 +24,10 @@ static struct tree *make_tree(void)
     return t;
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+FUZZ(rest)
 {
     const struct terminal terminal = {.width = 60, .height = 10};
     const struct flame_options options = {.title = "t", .unit = "count"};
-    struct sv rest = {(const char *)data, size};
     struct err err = ERR_INIT;
     struct buf out;
     struct tree *t = make_tree();
@@ -53,5 +52,4 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     buf_done(&out);
     browse_free(b);
     tree_free(t);
-    return 0;
 }

@@ -32,11 +32,11 @@ static void read_object(const json_t *root)
     buf_done(&out);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+FUZZ(in)
 {
     struct pods_name name;
     struct err err = ERR_INIT;
-    char *text = strndup((const char *)data, size);
+    char *text = strndup(in.p, in.n);
     REQUIRE(text != NULL);
     bool known = pods_is_name(text);
     if (pods_parse(text, &name, &err)) {
@@ -48,10 +48,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         REQUIRE(err.kind == ERR_INPUT);
     }
     free(text);
-    json_t *root = json_loadb((const char *)data, size, 0, NULL);
+    json_t *root = json_loadb(in.p, in.n, 0, NULL);
     if (root != NULL) {
         read_object(root);
         json_decref(root);
     }
-    return 0;
 }

@@ -89,7 +89,7 @@ static void write_words(const struct config_job *job, struct labels *const *sets
     buf_done(&out);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+FUZZ(in)
 {
     struct labels *sets[SETS_MAX];
     struct port_candidate candidates[SETS_MAX];
@@ -98,7 +98,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct intern *intern = intern_new();
     struct labels_builder *b = labels_builder_new(intern);
     const struct config_job *job = &config->jobs[0];
-    size_t n = read_sets((struct sv){.p = (const char *)data, .n = size}, b, sets);
+    size_t n = read_sets(in, b, sets);
     for (size_t i = 0; i < n; i++) {
         candidates[i] =
             (struct port_candidate){.discovered = sets[i], .labels = labels_ref(sets[i])};
@@ -112,5 +112,4 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     labels_builder_free(b);
     intern_free(intern);
-    return 0;
 }

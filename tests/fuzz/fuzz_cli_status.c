@@ -5,12 +5,12 @@
 #include "cli/status/show.h"
 #include "tests/fuzz/fuzz.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+FUZZ(in)
 {
     const struct show_style style = {.width = 40};
-    json_t *root = json_loadb((const char *)data, size, 0, NULL);
+    json_t *root = json_loadb(in.p, in.n, 0, NULL);
     if (root == NULL) {
-        return 0;
+        return;
     }
     struct buf out;
     buf_init(&out, (size_t)64 * 1024 * 1024);
@@ -22,5 +22,4 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     buf_done(&out);
     json_decref(root);
-    return 0;
 }

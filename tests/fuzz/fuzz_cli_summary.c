@@ -9,31 +9,21 @@ static void check_restamp(struct sv body)
     struct import_summary summary;
     char *out = NULL;
     size_t n = 0;
-    if (!pprof_restamp(body, 12345, 678, &out, &n, NULL)) {
-        abort();
-    }
+    REQUIRE(pprof_restamp(body, 12345, 678, &out, &n, NULL));
     struct sv stamped = {.p = out, .n = n};
-    if (import_summary_read(stamped, &summary, NULL) != IMPORT_PROFILE ||
-        summary.time_ns != 12345 || summary.duration_ns != 678) {
-        abort();
-    }
+    REQUIRE(import_summary_read(stamped, &summary, NULL) == IMPORT_PROFILE &&
+            summary.time_ns == 12345 && summary.duration_ns == 678);
     free(out);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+FUZZ(body)
 {
     struct err err = ERR_INIT;
     struct import_summary summary;
-    struct sv body = {.p = (const char *)data, .n = size};
     enum import_verdict r = import_summary_read(body, &summary, &err);
-    if ((r == IMPORT_PROFILE || r == IMPORT_OLD) != (err.kind == ERR_NONE)) {
-        abort();
-    }
-    if (r == IMPORT_PROFILE && (summary.time_ns < 0 || summary.duration_ns < 0)) {
-        abort();
-    }
+    REQUIRE((r == IMPORT_PROFILE || r == IMPORT_OLD) == (err.kind == ERR_NONE));
+    REQUIRE(r != IMPORT_PROFILE || (summary.time_ns >= 0 && summary.duration_ns >= 0));
     if (r == IMPORT_PROFILE && summary.format == PROFILE_PPROF) {
         check_restamp(body);
     }
-    return 0;
 }

@@ -11,14 +11,10 @@ static void split(const uint8_t *data, size_t size)
     struct kubeconfig_paths paths;
     struct err err = ERR_INIT;
     char *text = strndup((const char *)data, size);
-    if (arena == NULL || text == NULL) {
-        abort();
-    }
+    REQUIRE(arena != NULL && text != NULL);
     if (kubeconfig_paths(text, NULL, arena, &paths, &err)) {
         for (size_t i = 0; i < paths.n; i++) {
-            if (paths.at[i][0] == '\0' || strchr(paths.at[i], ':') != NULL) {
-                abort();
-            }
+            REQUIRE(paths.at[i][0] != '\0' && strchr(paths.at[i], ':') == NULL);
         }
     } else if (err.kind != ERR_LIMIT && err.kind != ERR_MEMORY) {
         abort();
@@ -35,17 +31,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         struct arena *arena = arena_new(64 * 1024 * 1024);
         struct kubeconfig k;
         struct err err = ERR_INIT;
-        if (arena == NULL) {
-            abort();
-        }
+        REQUIRE(arena != NULL);
         bool ok = kubeconfig_parse("dir/config", (struct sv){(const char *)data, size}, contexts[i],
                                    arena, &k, &err);
-        if (ok && (strncmp(k.server, "http", 4) != 0 || k.server[strlen(k.server) - 1] == '/')) {
-            abort();
-        }
-        if (!ok && strncmp(err.msg, "kubeconfig dir/config", 21) != 0) {
-            abort();
-        }
+        REQUIRE(!ok ||
+                (strncmp(k.server, "http", 4) == 0 && k.server[strlen(k.server) - 1] != '/'));
+        REQUIRE(ok || strncmp(err.msg, "kubeconfig dir/config", 21) == 0);
         arena_free(arena);
     }
     return 0;

@@ -4,30 +4,23 @@
 #include "config/web_config.h"
 #include "tests/fuzz/fuzz.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+FUZZ(in)
 {
     struct web_config w;
     struct err err = ERR_INIT;
-    if (size > WEB_CONFIG_MAX) {
-        return 0;
+    if (in.n > WEB_CONFIG_MAX) {
+        return;
     }
-    bool ok = web_config_parse("f", (struct sv){(const char *)data, size}, &w, &err);
-    if (ok == (err.kind != ERR_NONE)) {
-        abort();
-    }
+    bool ok = web_config_parse("f", in, &w, &err);
+    REQUIRE(ok != (err.kind != ERR_NONE));
     if (!ok) {
-        return 0;
+        return;
     }
     for (size_t i = 0; i < w.users.n; i++) {
-        if (w.users.at[i].name[0] == '\0' || strlen(w.users.at[i].value) != 60) {
-            abort();
-        }
+        REQUIRE(w.users.at[i].name[0] != '\0' && strlen(w.users.at[i].value) == 60);
     }
     for (enum web_header i = 0; i < WEB_HEADERS; i++) {
-        if (w.headers[i] != NULL && strpbrk(w.headers[i], "\r\n") != NULL) {
-            abort();
-        }
+        REQUIRE(w.headers[i] == NULL || strpbrk(w.headers[i], "\r\n") == NULL);
     }
     web_config_done(&w);
-    return 0;
 }

@@ -22,26 +22,22 @@ static struct config *parse(struct sv text)
     struct config *c = config_parse("fuzz.yaml", text, &options, errors);
     struct buf b;
     buf_init(&b, 1024 * 1024);
-    if (!config_errors_format(errors, &b) || (c == NULL) != (config_errors_count(errors) > 0)) {
-        abort();
-    }
+    REQUIRE(config_errors_format(errors, &b) && (c == NULL) == (config_errors_count(errors) > 0));
     for (size_t i = 1; i < config_errors_count(errors); i++) {
         const struct config_pos *a = &config_errors_at(errors, i - 1)->pos;
         const struct config_pos *z = &config_errors_at(errors, i)->pos;
-        if (a->line > z->line || (a->line == z->line && a->column > z->column)) {
-            abort();
-        }
+        REQUIRE(a->line <= z->line && (a->line != z->line || a->column <= z->column));
     }
     buf_done(&b);
     config_errors_free(errors);
     return c;
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+FUZZ(in)
 {
-    struct config *c = parse((struct sv){(const char *)data, size});
+    struct config *c = parse(in);
     if (c == NULL) {
-        return 0;
+        return;
     }
     struct buf first;
     struct buf second;
@@ -49,13 +45,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     buf_init(&second, DUMP_MAX);
     if (config_dump(c, &first) && first.len <= CONFIG_FILE_MAX) {
         struct config *again = parse((struct sv){first.data, first.len});
-        if (again == NULL || !config_dump(again, &second) || strcmp(first.data, second.data) != 0) {
-            abort();
-        }
+        REQUIRE(again != NULL && config_dump(again, &second) &&
+                strcmp(first.data, second.data) == 0);
         config_unref(again);
     }
     buf_done(&first);
     buf_done(&second);
     config_unref(c);
-    return 0;
 }

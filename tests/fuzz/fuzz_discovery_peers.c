@@ -10,21 +10,17 @@ static void check(struct peer_set *s)
         return;
     }
     for (size_t i = 0; i < now.n; i++) {
-        if (now.names[i].n == 0 || (i > 0 && sv_cmp(now.names[i - 1], now.names[i]) >= 0)) {
-            abort();
-        }
+        REQUIRE(now.names[i].n != 0 && (i == 0 || sv_cmp(now.names[i - 1], now.names[i]) < 0));
     }
-    if (now.n > PEERS_MAX || (now.self != SIZE_MAX && now.self >= now.n)) {
-        abort();
-    }
+    REQUIRE(now.n <= PEERS_MAX && (now.self == SIZE_MAX || now.self < now.n));
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+FUZZ(in)
 {
     static const struct peer_set_options options = {.self = "p-1", .self_ip = "10.0.0.1"};
     static const struct object_id ids[] = {{.namespace = {"n", 1}, .name = {"a", 1}},
                                            {.namespace = {"n", 1}, .name = {"b", 1}}};
-    json_t *slice = json_loadb((const char *)data, size, JSON_ALLOW_NUL, NULL);
+    json_t *slice = json_loadb(in.p, in.n, JSON_ALLOW_NUL, NULL);
     struct peer_set *s = peer_set_new(&options);
     struct kube_object object = {.kind = SV("")};
     struct arena *arena = schema_arena_new();
@@ -39,5 +35,4 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     arena_free(arena);
     json_decref(slice);
     peer_set_free(s);
-    return 0;
 }

@@ -31,13 +31,10 @@ static void on_change(void *arg, const char *key, struct labels *const *targets,
                       const char *ip, bool moved)
 {
     (void)arg;
-    if (key[0] == '\0' || n > JOIN_TARGETS_MAX || (n == 0 && ip != NULL) || moved) {
-        abort();
-    }
+    REQUIRE(key[0] != '\0' && n <= JOIN_TARGETS_MAX && (n != 0 || ip == NULL) && !moved);
     for (size_t i = 0; i < n; i++) {
-        if (labels_count(targets[i]) == 0 || labels_get(targets[i], SV(KUBE_REF_NAMESPACE)).n > 0) {
-            abort();
-        }
+        REQUIRE(labels_count(targets[i]) != 0 &&
+                labels_get(targets[i], SV(KUBE_REF_NAMESPACE)).n == 0);
     }
 }
 
@@ -45,9 +42,7 @@ static void on_left_out(void *arg, const char *key, struct sv pod, size_t n)
 {
     (void)arg;
     (void)pod;
-    if (key[0] == '\0' || n == 0) {
-        abort();
-    }
+    REQUIRE(key[0] != '\0' && n != 0);
 }
 
 /* Putting an object again must change nothing. */
@@ -60,9 +55,7 @@ static void put_fact(struct run *r, const struct kube_role *role, unsigned char 
                              .pods = role == &kube_pods ? &r->targets : NULL,
                              .family = (what & 0x80) != 0 ? '4' : (char)0};
     (void)join_fact_put(r->join, 1, id, &fact);
-    if (join_fact_put(r->join, 1, id, &fact) == STORE_CHANGED) {
-        abort();
-    }
+    REQUIRE(join_fact_put(r->join, 1, id, &fact) != STORE_CHANGED);
     if ((what & 0x20) != 0) {
         (void)join_fact_remove(r->join, fact.kind, id);
     }
@@ -71,9 +64,7 @@ static void put_fact(struct run *r, const struct kube_role *role, unsigned char 
 static void put_primary(struct run *r, const struct object_id *id)
 {
     (void)join_put(r->join, 0, id, &r->targets);
-    if (join_put(r->join, 0, id, &r->targets) == STORE_CHANGED) {
-        abort();
-    }
+    REQUIRE(join_put(r->join, 0, id, &r->targets) != STORE_CHANGED);
 }
 
 static const struct kube_role *role_of(unsigned char what, const json_t *json)
@@ -99,9 +90,7 @@ static void feed(struct run *r, unsigned char what, const char *text, size_t n)
     if (json != NULL && schema_read_json(role->resource.rows, json, arena, &object) == SKIP_NONE &&
         object_identify(&object, role->resource.kind, role->resource.namespaced, &id)) {
         enum object_status status = role->read(&object, r->builder, &r->targets);
-        if (status != OBJECT_OK && r->targets.n > 0) {
-            abort();
-        }
+        REQUIRE(status == OBJECT_OK || r->targets.n == 0);
         if ((what & 0x40) != 0) {
             put_fact(r, role, what, &id);
         } else {
@@ -116,31 +105,28 @@ static void feed(struct run *r, unsigned char what, const char *text, size_t n)
     json_decref(json);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+FUZZ_BY(choice, lines)
 {
-    if (size == 0) {
-        return 0;
-    }
     struct intern *in = intern_new();
     struct run r = {.builder = labels_builder_new(in)};
     r.targets = (struct object_targets){0};
     r.targets.keep_shared = true;
     r.join = join_new(&(struct join_options){
-        .labels = &joined[data[0] % 4]->join,
-        .uses = {(data[0] & 4) != 0, (data[0] & 8) != 0, (data[0] & 16) != 0, (data[0] & 32) != 0},
+        .labels = &joined[choice % 4]->join,
+        .uses = {(choice & 4) != 0, (choice & 8) != 0, (choice & 16) != 0, (choice & 32) != 0},
         .max = 8,
-        .everywhere = (data[0] & 128) != 0,
+        .everywhere = (choice & 128) != 0,
         .intern = in,
         .n_lists = 2,
         .on_left_out = on_left_out,
         .on_change = on_change,
         .arg = &r,
     });
-    if ((data[0] & 64) != 0) {
+    if ((choice & 64) != 0) {
         (void)join_ready(r.join, 0);
     }
-    const char *p = (const char *)data + 1;
-    const char *end = (const char *)data + size;
+    const char *p = lines.p;
+    const char *end = lines.p + lines.n;
     while (p < end) {
         const char *stop = memchr(p, '\n', (size_t)(end - p));
         size_t n = (size_t)((stop == NULL ? end : stop) - p);
@@ -154,12 +140,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         join_list_begin(r.join, list);
         join_list_end(r.join, list);
     }
-    if (join_count(r.join) != 0) {
-        abort();
-    }
+    REQUIRE(join_count(r.join) == 0);
     join_free(r.join);
     object_targets_done(&r.targets);
     labels_builder_free(r.builder);
     intern_free(in);
-    return 0;
 }

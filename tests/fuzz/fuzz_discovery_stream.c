@@ -37,9 +37,7 @@ static void add(struct sum *s, const char *what, const json_t *json)
 
 static void on_object(void *arg, const json_t *json)
 {
-    if (!json_is_object(json)) {
-        abort();
-    }
+    REQUIRE(json_is_object(json));
     add(arg, "object", json);
 }
 
@@ -73,9 +71,7 @@ static struct sum read_stream(const uint8_t *data, size_t size, enum json_stream
         size_t n = size - i < piece ? size - i : piece;
         struct err err = ERR_INIT;
         ok = json_stream_feed(s, (const char *)data + i, n, &err);
-        if (ok != (err.kind == ERR_NONE)) {
-            abort();
-        }
+        REQUIRE(ok == (err.kind == ERR_NONE));
     }
     add(&sum, !ok ? "broken" : json_stream_complete(s) ? "complete" : "unfinished", NULL);
     json_stream_free(s);
@@ -110,9 +106,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct sum whole = read_stream(data, size, form, size + 1);
     struct sum pieces = read_stream(data, size, form, piece);
     struct sum bytes = read_stream(data, size, form, 1);
-    if (whole.hash != pieces.hash || whole.hash != bytes.hash || whole.n != pieces.n) {
-        abort();
-    }
+    REQUIRE(whole.hash == pieces.hash && whole.hash == bytes.hash && whole.n == pieces.n);
     run_machine((struct sv){(const char *)data, size}, piece);
     return 0;
 }

@@ -27,26 +27,21 @@ static void check_profiles(struct jfr_reader *r, size_t n)
 }
 
 /* The first byte says how many of the bytes after it are labels; 0: the rest is a recording. */
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+FUZZ_BY(choice, bytes)
 {
     struct err err = ERR_INIT;
-    if (size == 0) {
-        return 0;
-    }
-    size_t n = data[0] < size ? data[0] : 0;
-    const char *bytes = (const char *)data + 1;
+    size_t n = choice <= bytes.n ? choice : 0;
     const struct jfr_options options = {
-        .labels = {bytes, n}, .seed = 7, .count_types = true, .sample_rate = n > 0 ? 100 : 0};
+        .labels = {bytes.p, n}, .seed = 7, .count_types = true, .sample_rate = n > 0 ? 100 : 0};
     struct jfr_reader *r = jfr_reader_new(&options, &err);
     REQUIRE((r == NULL) == (err.kind != ERR_NONE));
     if (r != NULL) {
         struct jfr_facts facts;
-        bool ok = jfr_reader_all(r, (struct sv){bytes + n, size - 1 - n}, &err);
+        bool ok = jfr_reader_all(r, sv_skip(bytes, n), &err);
         REQUIRE(ok == (err.kind == ERR_NONE));
         jfr_reader_facts(r, &facts);
-        REQUIRE(facts.memory <= MEMORY_FACTOR * size + MEMORY_BASE);
+        REQUIRE(facts.memory <= MEMORY_FACTOR * (bytes.n + 1) + MEMORY_BASE);
         check_profiles(r, facts.profiles);
         jfr_reader_free(r);
     }
-    return 0;
 }

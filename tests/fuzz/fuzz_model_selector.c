@@ -5,13 +5,6 @@
 #include "model/selector.h"
 #include "tests/fuzz/fuzz.h"
 
-#define CHECK(condition)                                                                           \
-    do {                                                                                           \
-        if (!(condition)) {                                                                        \
-            abort();                                                                               \
-        }                                                                                          \
-    } while (0)
-
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct err err = ERR_INIT;
@@ -27,20 +20,20 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     struct selector *s = selector_parse(text, &err);
     if (s == NULL) {
-        CHECK(err.kind != ERR_NONE);
-        CHECK(err.kind != ERR_INPUT || strstr(err.msg, ": parse error: ") != NULL);
+        REQUIRE(err.kind != ERR_NONE);
+        REQUIRE(err.kind != ERR_INPUT || strstr(err.msg, ": parse error: ") != NULL);
         return 0;
     }
     const struct label labels[] = {{SV("__name__"), value}, {SV("pod"), value}};
     bool all = selector_matches(s, labels, 2);
-    CHECK(selector_matches(s, labels, 2) == all);
+    REQUIRE(selector_matches(s, labels, 2) == all);
     const struct sv *equal = selector_equal(s, "pod");
     if (all && equal != NULL) {
-        CHECK(sv_eq(*equal, value));
+        REQUIRE(sv_eq(*equal, value));
     }
     /* The same matchers once more change nothing. */
     if (selector_add_parsed(s, text, &err)) {
-        CHECK(selector_matches(s, labels, 2) == all);
+        REQUIRE(selector_matches(s, labels, 2) == all);
     }
     selector_free(s);
     return 0;

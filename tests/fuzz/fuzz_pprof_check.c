@@ -15,21 +15,15 @@ static void look(struct scratch *s, struct sv plain)
     struct pprof_summary summary;
     struct pprof_index x;
     struct err err = ERR_INIT;
-    if (frame_difference(plain) != NULL) {
-        abort();
-    }
+    REQUIRE(frame_difference(plain) == NULL);
     if (!pprof_check(plain, &summary, &err)) {
-        if (err.msg[0] == '\0') {
-            abort();
-        }
+        REQUIRE(err.msg[0] != '\0');
         return;
     }
     if (pprof_index(&x, s, plain, &summary, 1, &err)) {
         for (size_t i = 0; i < summary.n[PROFILE_STRING]; i++) {
             struct sv text = pprof_string(&x, i);
-            if (text.n > plain.n) {
-                abort();
-            }
+            REQUIRE(text.n <= plain.n);
         }
     } else if (err.msg[0] == '\0') {
         abort();
@@ -41,24 +35,19 @@ static void there_and_back(struct scratch *s, struct sv plain)
     struct sv packed;
     struct sv again;
     struct err err = ERR_INIT;
-    if (!gzip_deflate(s, plain, &packed) || !gzip_inflate(s, packed, plain.n, 0, &again, &err) ||
-        again.n != plain.n || memcmp(again.p, plain.p, plain.n) != 0) {
-        abort();
-    }
+    REQUIRE(gzip_deflate(s, plain, &packed) && gzip_inflate(s, packed, plain.n, 0, &again, &err) &&
+            again.n == plain.n && memcmp(again.p, plain.p, plain.n) == 0);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+FUZZ(body)
 {
-    struct sv body = {.p = (const char *)data, .n = size};
     struct err err = ERR_INIT;
     struct sv plain;
-    if (size == 0) {
-        return 0;
+    if (body.n == 0) {
+        return;
     }
     struct scratch *s = scratch_new();
-    if (s == NULL) {
-        abort();
-    }
+    REQUIRE(s != NULL);
     if (!gzip_is(body)) {
         there_and_back(s, body);
         look(s, body);
@@ -66,5 +55,4 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         look(s, plain);
     }
     scratch_free(s);
-    return 0;
 }

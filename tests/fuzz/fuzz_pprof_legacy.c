@@ -23,12 +23,12 @@ static void check_output(const struct legacy_output *out)
     scratch_free(s);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+FUZZ(input)
 {
     struct err err = ERR_INIT;
     struct legacy_output out;
     struct legacy_input in = {
-        .body = {(const char *)data, size}, .time_ns = 5, .duration_ns = 7, .seed = 3};
+        .body = {input.p, input.n}, .time_ns = 5, .duration_ns = 7, .seed = 3};
     in.scratch = scratch_new();
     enum legacy_result r = legacy_convert(&in, &out, &err);
     scratch_free(in.scratch);
@@ -41,5 +41,4 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         check_output(&out);
     }
     free(out.data);
-    return 0;
 }

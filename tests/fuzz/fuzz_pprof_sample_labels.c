@@ -63,17 +63,13 @@ static void compare(struct sv before, struct sv after)
     scratch_free(s);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+FUZZ_BY(choice, body)
 {
-    if (size == 0) {
-        return 0;
-    }
     const struct sample_label_rules rules = {.name = on_name,
-                                             .numbers = data[0] & 4,
-                                             .repair = data[0] & 1,
-                                             .names_max = data[0] & 2 ? 2 : SIZE_MAX,
+                                             .numbers = choice & 4,
+                                             .repair = choice & 1,
+                                             .names_max = choice & 2 ? 2 : SIZE_MAX,
                                              .value_max = 4};
-    struct sv body = {.p = (const char *)data + 1, .n = size - 1};
     struct scratch *s = scratch_new();
     struct sample_labels_result r;
     struct sample_labels_result again = {.data = NULL};
@@ -88,5 +84,4 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     free(r.data);
     free(again.data);
     scratch_free(s);
-    return 0;
 }

@@ -5,9 +5,8 @@
 #include "pprof/summary.h"
 #include "tests/fuzz/fuzz.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+FUZZ(body)
 {
-    struct sv body = {.p = (const char *)data, .n = size};
     struct pprof_summary samples;
     struct pprof_summary period;
     pprof_summary_peek(body, PROFILE_SAMPLE, &samples);
@@ -15,14 +14,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     bool has_samples = samples.n[PROFILE_SAMPLE] > 0;
     bool also_samples = period.n[PROFILE_SAMPLE] > 0;
     /* A search that went to the end without finding has seen all there is. */
-    if (samples.whole && !has_samples && also_samples) {
-        abort();
-    }
-    if (period.whole && period.n[PROFILE_PERIOD] == 0 && also_samples != has_samples) {
-        abort();
-    }
-    if (pprof_language_of(body) >= LANGUAGES) {
-        abort();
-    }
-    return 0;
+    REQUIRE(!samples.whole || has_samples || !also_samples);
+    REQUIRE(!period.whole || period.n[PROFILE_PERIOD] != 0 || also_samples == has_samples);
+    REQUIRE(pprof_language_of(body) < LANGUAGES);
 }

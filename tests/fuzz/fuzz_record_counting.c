@@ -3,20 +3,13 @@
 #include "record/counting.h"
 #include "tests/fuzz/fuzz.h"
 
-#define CHECK(condition)                                                                           \
-    do {                                                                                           \
-        if (!(condition)) {                                                                        \
-            abort();                                                                               \
-        }                                                                                          \
-    } while (0)
-
 static bool run(const uint8_t *data, size_t size, struct counting_want *wants, size_t n)
 {
     struct err err = ERR_INIT;
     struct scratch *s = scratch_new();
-    CHECK(s != NULL);
+    REQUIRE(s != NULL);
     bool ok = counting_run(s, (struct sv){(const char *)data, size}, wants, n, 1, &err);
-    CHECK(ok == (err.kind == ERR_NONE));
+    REQUIRE(ok == (err.kind == ERR_NONE));
     scratch_free(s);
     return ok;
 }
@@ -29,18 +22,18 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct counting_want wants[6] = {{.found = false}};
     struct counting_want again[6];
     for (size_t i = 0; i < 6; i++) {
-        CHECK(record_type_split(sv_from(types[i / 2]), &wants[i].type));
+        REQUIRE(record_type_split(sv_from(types[i / 2]), &wants[i].type));
         wants[i].function = i % 2 == 0 ? SV("") : SV("main");
         again[i] = wants[i];
     }
     if (!run(data, size, wants, 6)) {
         return 0;
     }
-    CHECK(run(data, size, again, 6));
+    REQUIRE(run(data, size, again, 6));
     for (size_t i = 0; i < 6; i += 2) {
-        CHECK(wants[i].found == wants[i + 1].found);
-        CHECK(wants[i + 1].sum <= wants[i].sum);
-        CHECK(wants[i].sum == again[i].sum && wants[i + 1].sum == again[i + 1].sum);
+        REQUIRE(wants[i].found == wants[i + 1].found);
+        REQUIRE(wants[i + 1].sum <= wants[i].sum);
+        REQUIRE(wants[i].sum == again[i].sum && wants[i + 1].sum == again[i + 1].sum);
     }
     return 0;
 }

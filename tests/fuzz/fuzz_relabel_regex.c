@@ -8,13 +8,6 @@
 #include "relabel/expand.h"
 #include "tests/fuzz/fuzz.h"
 
-#define CHECK(condition)                                                                           \
-    do {                                                                                           \
-        if (!(condition)) {                                                                        \
-            abort();                                                                               \
-        }                                                                                          \
-    } while (0)
-
 static bool starts_rune(struct sv text, size_t at)
 {
     return at == text.n || ((unsigned char)text.p[at] & 0xc0) != 0x80;
@@ -23,14 +16,14 @@ static bool starts_rune(struct sv text, size_t at)
 static void check_groups(const struct regex *re, const struct regex_scratch *s, struct sv text)
 {
     struct regex_span whole = regex_group(s, 0);
-    CHECK(whole.start == 0 && whole.end == text.n);
+    REQUIRE(whole.start == 0 && whole.end == text.n);
     for (size_t i = 0; i < regex_groups(re); i++) {
         struct regex_span span = regex_group(s, i);
         if (span.start == REGEX_UNSET) {
             continue;
         }
-        CHECK(span.start <= span.end && span.end <= text.n);
-        CHECK(starts_rune(text, span.start) && starts_rune(text, span.end));
+        REQUIRE(span.start <= span.end && span.end <= text.n);
+        REQUIRE(starts_rune(text, span.start) && starts_rune(text, span.end));
     }
 }
 
@@ -38,8 +31,8 @@ static void same_groups(const struct regex *re, const struct regex_scratch *a,
                         const struct regex_scratch *b)
 {
     for (size_t i = 0; i < regex_groups(re); i++) {
-        CHECK(regex_group(a, i).start == regex_group(b, i).start);
-        CHECK(regex_group(a, i).end == regex_group(b, i).end);
+        REQUIRE(regex_group(a, i).start == regex_group(b, i).start);
+        REQUIRE(regex_group(a, i).end == regex_group(b, i).end);
     }
 }
 
@@ -51,7 +44,7 @@ static void expand(const struct regex *re, const struct regex_scratch *s, struct
     buf_init(&out, 1 << 16);
     if (arena != NULL && expansion_init(&t, arena, text, re) &&
         expansion_write(&t, s, text, &out)) {
-        CHECK(utf8_valid((struct sv){out.data, out.len}));
+        REQUIRE(utf8_valid((struct sv){out.data, out.len}));
     }
     buf_done(&out);
     arena_free(arena);
@@ -62,10 +55,10 @@ static void run(const struct regex *fast, const struct regex *slow, struct sv te
     struct err err = ERR_INIT;
     struct regex_scratch *a = regex_scratch_new();
     struct regex_scratch *b = regex_scratch_new();
-    CHECK(a != NULL && b != NULL);
+    REQUIRE(a != NULL && b != NULL);
     enum regex_result x = regex_match(fast, a, text, &err);
     enum regex_result y = regex_match(slow, b, text, &err);
-    CHECK(x == y && x != REGEX_FAILED);
+    REQUIRE(x == y && x != REGEX_FAILED);
     if (x == REGEX_MATCH) {
         check_groups(fast, a, text);
         expand(fast, a, text);
@@ -77,9 +70,8 @@ static void run(const struct regex *fast, const struct regex *slow, struct sv te
     regex_scratch_free(b);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+FUZZ(input)
 {
-    struct sv input = {(const char *)data, size};
     struct sv pattern = input;
     struct sv rest = SV("");
     sv_cut(input, '\n', &pattern, &rest);
@@ -89,12 +81,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         fast == NULL ? NULL : regex_new(pattern, REGEX_NO_FAST | REGEX_NO_JIT, &err);
     struct regex *linear =
         slow == NULL ? NULL : regex_new(pattern, REGEX_NO_FAST | REGEX_NO_PCRE2, &err);
-    CHECK(fast != NULL || err.msg[0] != '\0');
+    REQUIRE(fast != NULL || err.msg[0] != '\0');
     struct buf text;
     buf_init(&text, 4096);
     buf_puts(&text, "");
     if (linear != NULL && utf8_repair(rest, &text)) {
-        CHECK(regex_groups(fast) == regex_groups(slow));
+        REQUIRE(regex_groups(fast) == regex_groups(slow));
         run(fast, slow, (struct sv){text.data, text.len});
         run(fast, linear, (struct sv){text.data, text.len});
     }
@@ -102,5 +94,4 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     regex_free(fast);
     regex_free(slow);
     regex_free(linear);
-    return 0;
 }

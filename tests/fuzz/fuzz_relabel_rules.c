@@ -8,13 +8,6 @@
 #include "relabel/relabel.h"
 #include "tests/fuzz/fuzz.h"
 
-#define CHECK(condition)                                                                           \
-    do {                                                                                           \
-        if (!(condition)) {                                                                        \
-            abort();                                                                               \
-        }                                                                                          \
-    } while (0)
-
 #define RULES_MAX 32
 #define SOURCES_MAX 8
 
@@ -79,19 +72,19 @@ static void explain(void *arg, size_t rule, const struct labels_builder *b,
                     enum relabel_outcome outcome)
 {
     size_t *last = arg;
-    CHECK(rule == *last + 1);
-    CHECK(outcome == RELABEL_FAILED || labels_builder_ok(b));
+    REQUIRE(rule == *last + 1);
+    REQUIRE(outcome == RELABEL_FAILED || labels_builder_ok(b));
     *last = rule;
 }
 
 static void check_labels(struct labels_builder *b)
 {
     struct labels *labels = labels_builder_build(b);
-    CHECK(labels != NULL);
+    REQUIRE(labels != NULL);
     for (size_t i = 0; i < labels_count(labels); i++) {
         struct label l = labels_at(labels, i);
-        CHECK(l.name.n > 0 && l.value.n > 0);
-        CHECK(i == 0 || sv_cmp(labels_at(labels, i - 1).name, l.name) < 0);
+        REQUIRE(l.name.n > 0 && l.value.n > 0);
+        REQUIRE(i == 0 || sv_cmp(labels_at(labels, i - 1).name, l.name) < 0);
     }
     labels_unref(labels);
 }
@@ -101,7 +94,7 @@ static void run(struct input *in)
     struct err err = ERR_INIT;
     struct relabel *r = relabel_new(&(struct config_rules){in->rules, in->n}, &err);
     if (r == NULL) {
-        CHECK(err.msg[0] != '\0');
+        REQUIRE(err.msg[0] != '\0');
         return;
     }
     struct relabel_scratch *s = relabel_scratch_new();
@@ -112,8 +105,8 @@ static void run(struct input *in)
     }
     size_t last = 0;
     struct relabel_verdict v = relabel_apply(r, s, in->b, explain, &last);
-    CHECK(v.outcome == RELABEL_KEPT ? v.rule == 0 : v.rule == last);
-    CHECK((v.outcome == RELABEL_FAILED) == (v.err.msg[0] != '\0'));
+    REQUIRE(v.outcome == RELABEL_KEPT ? v.rule == 0 : v.rule == last);
+    REQUIRE((v.outcome == RELABEL_FAILED) == (v.err.msg[0] != '\0'));
     if (v.outcome == RELABEL_KEPT) {
         check_labels(in->b);
     }
@@ -122,17 +115,16 @@ static void run(struct input *in)
     relabel_free(r);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+FUZZ(rest)
 {
-    if (size > 16384) {
-        return 0;
+    if (rest.n > 16384) {
+        return;
     }
     struct intern *intern = intern_new();
     struct input *in = calloc(1, sizeof(*in));
-    CHECK(intern != NULL && in != NULL);
+    REQUIRE(intern != NULL && in != NULL);
     in->arena = arena_new(1 << 20);
     in->b = labels_builder_new(intern);
-    struct sv rest = {(const char *)data, size};
     struct sv line;
     while (rest.n > 0) {
         struct sv tail = SV("");
@@ -147,5 +139,4 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     arena_free(in->arena);
     free(in);
     intern_free(intern);
-    return 0;
 }

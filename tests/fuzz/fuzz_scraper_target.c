@@ -91,7 +91,7 @@ static void check_target(const struct target *t, struct labels_builder *b)
     check_problems(t);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+FUZZ(rest)
 {
     struct config_job job = {.name = "job",
                              .scheme = "http",
@@ -101,7 +101,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                              .interval_ms = 15000};
     struct intern *in = intern_new();
     struct labels_builder *b = labels_builder_new(in);
-    struct sv rest = {.p = (const char *)data, .n = size};
     struct sv line;
     struct sv name;
     struct sv value;
@@ -119,5 +118,4 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     target_unref(t);
     labels_builder_free(b);
     intern_free(in);
-    return 0;
 }

@@ -60,23 +60,19 @@ static void read_names(struct sv text)
     char key[ARCHIVE_KEY_SIZE];
     if (archive_index_parse(text, &name)) {
         archive_index_key("w", &name, key);
-        if (!sv_eq_str(text, key + strlen("w/" ARCHIVE_INDEX))) {
-            abort();
-        }
+        REQUIRE(sv_eq_str(text, key + strlen("w/" ARCHIVE_INDEX)));
     }
     if (archive_data_parse(text, &name)) {
         archive_data_key("w", &name, key);
     }
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+FUZZ(text)
 {
-    struct sv text = {(const char *)data, size};
     uint64_t version;
     struct sv id;
     read_index(text);
     read_fields(text);
     read_names(text);
     (void)heartbeat_parse(text, &version, &id);
-    return 0;
 }

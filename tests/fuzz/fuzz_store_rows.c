@@ -45,12 +45,8 @@ static void read_blobs(struct sv blob)
         buf_done(&again);
     }
     (void)blob_read_labels(blob, arena, &labels, &n);
-    if (blob_read_sums(blob, NULL, 0, sums, &n) && n > SUMMARY_TYPES_MAX) {
-        abort();
-    }
-    if (blob_read_ids(blob, ids, &n) && n > STORE_PARTS_MAX) {
-        abort();
-    }
+    REQUIRE(!blob_read_sums(blob, NULL, 0, sums, &n) || n <= SUMMARY_TYPES_MAX);
+    REQUIRE(!blob_read_ids(blob, ids, &n) || n <= STORE_PARTS_MAX);
     arena_free(arena);
 }
 
@@ -111,9 +107,7 @@ static void read_parts(struct sv plain)
     struct parts parts;
     if (s != NULL && parts_read(s, plain, own, 2, true, &parts, NULL)) {
         for (size_t i = 0; i < parts.n_samples; i++) {
-            if (parts.of_sample[i] != PART_NONE && parts.of_sample[i] >= parts.n) {
-                abort();
-            }
+            REQUIRE(parts.of_sample[i] == PART_NONE || parts.of_sample[i] < parts.n);
         }
     }
     scratch_free(s);

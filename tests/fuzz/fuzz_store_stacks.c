@@ -8,13 +8,6 @@
 
 #define MIB ((size_t)1024 * 1024)
 
-#define CHECK(condition)                                                                           \
-    do {                                                                                           \
-        if (!(condition)) {                                                                        \
-            abort();                                                                               \
-        }                                                                                          \
-    } while (0)
-
 /* Every level nests within the one above it, and names can be sent as text. */
 static void check_flamegraph(const struct tree *t, int64_t max_nodes)
 {
@@ -22,23 +15,23 @@ static void check_flamegraph(const struct tree *t, int64_t max_nodes)
     struct flamegraph fg;
     struct arena *arena = arena_new(64 * MIB);
     if (arena == NULL || !tree_flamegraph(t, max_nodes, arena, &fg, &err)) {
-        CHECK(arena == NULL || err.kind != ERR_NONE);
+        REQUIRE(arena == NULL || err.kind != ERR_NONE);
         arena_free(arena);
         return;
     }
     for (size_t i = 0; i < fg.n_names; i++) {
-        CHECK(utf8_valid(fg.names[i]));
+        REQUIRE(utf8_valid(fg.names[i]));
     }
-    CHECK(fg.total == tree_total(t));
+    REQUIRE(fg.total == tree_total(t));
     for (size_t level = 1; level < fg.n_levels && fg.total < INT64_MAX; level++) {
         int64_t end = 0;
         for (size_t i = 0; i < fg.levels[level].n; i += 4) {
             const int64_t *bar = fg.levels[level].at + i;
-            CHECK(bar[0] >= 0 && bar[1] > 0 && bar[2] >= 0 && bar[2] <= bar[1]);
-            CHECK(bar[3] >= 0 && (size_t)bar[3] < fg.n_names);
+            REQUIRE(bar[0] >= 0 && bar[1] > 0 && bar[2] >= 0 && bar[2] <= bar[1]);
+            REQUIRE(bar[3] >= 0 && (size_t)bar[3] < fg.n_names);
             end += bar[0] + bar[1];
         }
-        CHECK(end <= fg.total);
+        REQUIRE(end <= fg.total);
     }
     arena_free(arena);
 }
@@ -55,25 +48,25 @@ static int64_t rewritten_total(const struct store_body *body)
     size_t n = 0;
     uint64_t total = 0;
     struct scratch *scratch = scratch_new();
-    CHECK(profile_type_parse(SV("a:b:c:d:e"), &type, &err));
+    REQUIRE(profile_type_parse(SV("a:b:c:d:e"), &type, &err));
     const struct rewrite_options o = {.type = &type, .profile = &profile, .time_ns = 1};
     buf_init(&out, 16 * MIB);
-    CHECK(samples_open(&s, scratch, body, 0, &profile.stacks, 1, &err));
-    CHECK(rewrite_profile(&s, scratch, &o, &out, &n, &err));
+    REQUIRE(samples_open(&s, scratch, body, 0, &profile.stacks, 1, &err));
+    REQUIRE(rewrite_profile(&s, scratch, &o, &out, &n, &err));
     const struct store_body again = {
         .data = {out.data, out.len}, .format = PROFILE_PPROF, .whole = true};
     scratch_reset(scratch);
-    CHECK(samples_open(&s, scratch, &again, 0, &profile.stacks, 1, &err));
+    REQUIRE(samples_open(&s, scratch, &again, 0, &profile.stacks, 1, &err));
     for (; samples_next(&s, &sample); n--) {
         total += (uint64_t)sample.value;
     }
-    CHECK(n == 0);
+    REQUIRE(n == 0);
     scratch_free(scratch);
     buf_done(&out);
     return (int64_t)total;
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+FUZZ(in)
 {
     static const struct query_stacks all;
     struct err err = ERR_INIT;
@@ -81,23 +74,21 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     int64_t second = 0;
     struct tree *t = tree_new(16 * MIB, &err);
     struct stacks *s = stacks_new(t, &all, 16 * MIB, &err);
-    CHECK(t != NULL && s != NULL);
-    const struct store_body body = {
-        .data = {(const char *)data, size}, .format = PROFILE_PPROF, .whole = true};
+    REQUIRE(t != NULL && s != NULL);
+    const struct store_body body = {.data = {in.p, in.n}, .format = PROFILE_PPROF, .whole = true};
     if (stacks_add(s, &body, 0, &sum, &err)) {
-        CHECK(sum >= 0 && tree_total(t) == sum);
+        REQUIRE(sum >= 0 && tree_total(t) == sum);
         check_flamegraph(t, 0);
         check_flamegraph(t, 3);
         if (sum < INT64_MAX / 2) {
-            CHECK(stacks_add(s, &body, 0, &second, &err) && second == sum);
-            CHECK(tree_total(t) == 2 * sum);
-            CHECK(rewritten_total(&body) == sum);
+            REQUIRE(stacks_add(s, &body, 0, &second, &err) && second == sum);
+            REQUIRE(tree_total(t) == 2 * sum);
+            REQUIRE(rewritten_total(&body) == sum);
         }
     } else {
-        CHECK(err.kind != ERR_NONE);
-        CHECK(err.kind != ERR_INPUT || tree_total(t) == 0);
+        REQUIRE(err.kind != ERR_NONE);
+        REQUIRE(err.kind != ERR_INPUT || tree_total(t) == 0);
     }
     stacks_free(s);
     tree_free(t);
-    return 0;
 }

@@ -12,16 +12,12 @@ static void check(const struct symbol_frames *frames)
         size_t n;
         const struct symbol_frame *f = symbol_frames_of(frames, i, &n);
         for (size_t j = 0; j < n; j++) {
-            if (f[j].function[0] == '\0' || f[j].system_name[0] == '\0' || f[j].line < 0 ||
-                strlen(f[j].file) > ANSWER_MAX) {
-                abort();
-            }
+            REQUIRE(f[j].function[0] != '\0' && f[j].system_name[0] != '\0' && f[j].line >= 0 &&
+                    strlen(f[j].file) <= ANSWER_MAX);
         }
         all += n;
     }
-    if (all != frames->n_frames) {
-        abort();
-    }
+    REQUIRE(all == frames->n_frames);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

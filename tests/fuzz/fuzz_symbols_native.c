@@ -20,13 +20,9 @@ static void ask(struct native *n)
     buf_init(&payload, ANSWER_MAX);
     native_ask(n, &none, addresses, count, &w);
     if (answer_finish(&w, &head, &payload)) {
-        if (answer_payload_size(&head, count, NULL) != payload.len) {
-            abort();
-        }
+        REQUIRE(answer_payload_size(&head, count, NULL) == payload.len);
         char *bytes = buf_take(&payload, &length);
-        if (bytes == NULL || !answer_decode(&head, bytes, &frames, NULL)) {
-            abort();
-        }
+        REQUIRE(bytes != NULL && answer_decode(&head, bytes, &frames, NULL));
         symbol_frames_free(&frames);
     }
     buf_done(&payload);
@@ -37,9 +33,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     enum symbols_failure failure;
     int fd = memfd_create("fuzz", MFD_CLOEXEC);
-    if (fd < 0 || write(fd, data, size) != (ssize_t)size) {
-        abort();
-    }
+    REQUIRE(fd >= 0 && write(fd, data, size) == (ssize_t)size);
     struct native *n = native_open(fd, "", &failure, NULL);
     if (n != NULL) {
         ask(n);

@@ -40,11 +40,10 @@ static void check_again(struct sv named)
     scratch_free(s);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+FUZZ(plain)
 {
     struct symbol_profile p;
     struct err err = ERR_INIT;
-    struct sv plain = {(const char *)data, size};
     struct scratch *s = scratch_new();
     struct buf out;
     bool whole = is_whole(plain);
@@ -52,7 +51,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     (void)symbol_profile_glance(plain);
     bool read = symbol_profile_read(&p, s, plain, &err);
     REQUIRE(read == (err.kind == ERR_NONE));
-    if (read && size <= 64 * 1024) {
+    if (read && plain.n <= 64 * 1024) {
         set_lines(&p);
         REQUIRE(symbol_profile_write(&p, &out, &err));
         REQUIRE(!whole || is_whole((struct sv){out.data, out.len}));
@@ -62,5 +61,4 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     buf_done(&out);
     scratch_free(s);
-    return 0;
 }

@@ -2,9 +2,8 @@
 #include "symbols/service.h"
 #include "tests/fuzz/fuzz.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+FUZZ(answer)
 {
-    struct sv answer = {(const char *)data, size};
     struct sv rest = answer;
     struct sv name;
     uint64_t address;
@@ -13,11 +12,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     (void)symbol_service_has_names(answer);
     while (symbol_service_next(&rest, &address, &name)) {
         REQUIRE(name.n > 0 && name.n <= SYMBOL_SERVICE_NAME_MAX);
-        REQUIRE(name.p >= answer.p && name.p + name.n <= answer.p + size);
-        REQUIRE(++n <= size / 4 + 1);
+        REQUIRE(name.p >= answer.p && name.p + name.n <= answer.p + answer.n);
+        REQUIRE(++n <= answer.n / 4 + 1);
     }
-    buf_init(&url, size + 16);
-    REQUIRE(!symbol_service_url(answer, &url) || url.len <= size + sizeof("symbolz"));
+    buf_init(&url, answer.n + 16);
+    REQUIRE(!symbol_service_url(answer, &url) || url.len <= answer.n + sizeof("symbolz"));
     buf_done(&url);
-    return 0;
 }
