@@ -440,25 +440,47 @@ static bool add_stack(struct otlp_lookup *l, size_t n, uint32_t *ret)
                            ret, l->err);
 }
 
+/* Encodes the number of a location. Most have one or two bytes. */
+static inline unsigned char *put_frame(unsigned char *out, uint32_t frame)
+{
+    if (frame < 0x80) {
+        *out = (unsigned char)frame;
+        return out + 1;
+    }
+    if (frame < 0x4000) {
+        out[0] = (unsigned char)(frame | 0x80);
+        out[1] = (unsigned char)(frame >> 7);
+        return out + 2;
+    }
+    return out + wire_encode(frame, out);
+}
+
 /* Puts the numbers of the locations of a field of ids at *at. Values that do not change are in
  * local variables, because the compiler cannot know that the bytes that are written do not change
  * them. */
-static bool put_frames(struct otlp_lookup *l, struct sv sample, struct wire_numbers ids,
-                       unsigned char **at)
+static bool put_frames(struct otlp_lookup *l, struct sv sample, struct sv ids, unsigned char **at)
 {
     const struct pprof_ids known_ids = l->x->entries[PROFILE_LOCATION].ids;
     const uint32_t *known = l->numbers[PROFILE_LOCATION];
+    const bool in_order = known_ids.slots == NULL;
+    const char *end = ids.p + ids.n;
     unsigned char *out = *at;
-    uint64_t id;
-    while (wire_numbers_next(&ids, &id)) {
-        size_t place;
+    for (const char *p = ids.p; p < end;) {
+        struct wire_varint id = wire_varint(p, end);
+        size_t place = (size_t)(id.value - 1);
         uint32_t frame = 0;
-        if (pprof_ids_find(&known_ids, id, &place) && known[place] != 0) {
+        p = id.next;
+        if (p == NULL) {
+            return err_set(l->err, ERR_INPUT, "a sample is damaged");
+        }
+        bool exists =
+            in_order ? place < known_ids.n : pprof_ids_find_slot(&known_ids, id.value, &place);
+        if (exists && known[place] != 0) {
             frame = known[place] - 1;
-        } else if (!new_frame(l, sample, id, &frame)) {
+        } else if (!new_frame(l, sample, id.value, &frame)) {
             return false;
         }
-        out += wire_encode(frame, out);
+        out = put_frame(out, frame);
     }
     *at = out;
     return true;
@@ -471,7 +493,7 @@ bool otlp_lookup_stack(struct otlp_lookup *l, struct sv sample, uint32_t *ret)
     unsigned char *frames = l->stack + WIRE_HEAD_MAX;
     unsigned char *at = frames;
     while (wire_next(&r, &f)) {
-        if (f.number == SAMPLE_LOCATION_ID && !put_frames(l, sample, wire_numbers_of(&f), &at)) {
+        if (f.number == SAMPLE_LOCATION_ID && !put_frames(l, sample, f.bytes, &at)) {
             return false;
         }
     }

@@ -232,20 +232,29 @@ static bool add_samples(struct adding *a)
 }
 
 /* Appends the samples with the values of one type. */
-static void put_samples(const struct adding *a, size_t type, struct buf *out)
+static bool put_samples(const struct adding *a, size_t type, struct buf *out)
 {
     const struct fields *fields = &a->e->fields;
+    const char *common = a->e->common.data;
     size_t types = a->x.summary.n[PROFILE_SAMPLE_TYPE];
-    unsigned char value[WIRE_HEAD_MAX + WIRE_NUMBER_MAX];
+    /* Two tags and two lengths, of which the second is one byte, and a number: 18 bytes at most. */
+    size_t most = a->n_samples * WIRE_HEAD_MAX + a->e->common.len;
+    unsigned char *start = (unsigned char *)buf_room(out, out->len + most);
+    unsigned char *at = start;
+    if (start == NULL) {
+        return is_whole(out, a->err);
+    }
     for (size_t i = 0; i < a->n_samples; i++) {
         const struct sample *s = &a->samples[i];
         uint64_t v = (uint64_t)a->values[i * types + type];
-        size_t n = wire_encode_head(fields->values, wire_number_size(v), value);
-        n += wire_encode(v, value + n);
-        wire_put_head(out, fields->samples, s->n + n);
-        buf_append(out, a->e->common.data + s->at, s->n);
-        buf_append(out, value, n);
+        size_t n = wire_number_size(v);
+        at += wire_encode_head(fields->samples, s->n + wire_bytes_size(n), at);
+        at = mempcpy(at, common + s->at, s->n);
+        at += wire_encode_head(fields->values, n, at);
+        at += wire_encode(v, at);
     }
+    buf_wrote(out, (size_t)(at - start));
+    return true;
 }
 
 /* ---- the profile ----------------------------------------------------------------------------- */
@@ -352,7 +361,9 @@ static bool put_profile(struct adding *a, size_t type)
     }
     buf_clear(&e->profile);
     otlp_pack(&e->profile, &p.base);
-    put_samples(a, type, &e->profile);
+    if (!put_samples(a, type, &e->profile)) {
+        return false;
+    }
     wire_put_bytes(&e->scope, e->fields.profiles, e->profile.data, e->profile.len);
     return is_whole(&e->profile, a->err) && is_whole(&e->scope, a->err);
 }
