@@ -6,19 +6,32 @@ set -u
 
 make=${MAKE:-make}
 build=${BUILD:-build}
-log=$(mktemp)
-trap 'rm -f "$log"' EXIT
+logs=$(mktemp -d)
+trap 'rm -rf "$logs"' EXIT
+log=$logs/all
 jobs=$(nproc)
 code=0
 
 $make -j"$jobs" BUILD="$build" all tests-build || exit 1
 
+part() {
+  # shellcheck disable=SC2086  # $make may have arguments
+  nice -n "$2" $make --no-print-directory BUILD="$build" "$1" >"$logs/$1" 2>&1
+  echo $? >"$logs/$1.code"
+}
+
+# The end-to-end tests mostly wait, so the others run beside them, in the time that they leave.
+part e2e 0 &
 for part in unit replay delta-diff e2e; do
+  if [ "$part" = e2e ]; then
+    wait
+  else
+    part "$part" 10
+  fi
   echo "== $part"
-  { $make --no-print-directory BUILD="$build" "$part" 2>&1; echo $? >"$log.code"; } | tee -a "$log"
-  [ "$(cat "$log.code")" -eq 0 ] || code=1
+  tee -a "$log" <"$logs/$part"
+  [ "$(cat "$logs/$part.code")" -eq 0 ] || code=1
 done
-rm -f "$log.code"
 
 # Each part closes with "<part>: N passed, N failed[, N skipped]".
 awk -v code="$code" '

@@ -16,7 +16,7 @@ set -u
 
 BUILD=$build GO=$go "$root/scripts/build-deltaref.sh" || exit 1
 export GOPROXY=off GOFLAGS="-mod=mod -buildvcs=false"
-(cd "$root/tests/tools/loadgen" && "$go" build -o "$build/loadgen" .) || exit 1
+(cd "$root/tests/tools/loadgen" && "$go" build -o "$build/loadgen-diff" .) || exit 1
 
 passed=0
 failed=0
@@ -27,8 +27,8 @@ if [ -e "$build/deltaref.old" ]; then
   columns=false
   skipped=1
 fi
-for how in "delta-tool -pairs ${DELTA_PAIRS:-1000}" "delta-tool -loadgen $build/loadgen" \
-  "merge-tool -merge ${DELTA_PAIRS:-1000}" "merge-tool -merge 500 -loadgen $build/loadgen" \
+for how in "delta-tool -pairs ${DELTA_PAIRS:-1000}" "delta-tool -loadgen $build/loadgen-diff" \
+  "merge-tool -merge ${DELTA_PAIRS:-1000}" "merge-tool -merge 500 -loadgen $build/loadgen-diff" \
   "legacy-tool -legacy ${DELTA_PAIRS:-1000}"; do
   # shellcheck disable=SC2086  # several words
   if "$build/deltaref" -columns=$columns -tool "$build/tests/"$how; then

@@ -1,17 +1,10 @@
 #!/bin/sh
-# Runs cmocka test programs one after the other; prints what failed and a line of totals. Where the
-# kernel allows it, each runs in a time namespace in which the machine was booted five seconds ago,
-# so that no test relies on a large monotonic clock.
+# Runs cmocka test programs, as many at a time as there are processors (or JOBS); prints what failed
+# and a line of totals. Where the kernel allows it, each runs in a time namespace in which the machine
+# was booted five seconds ago, so that no test relies on a large monotonic clock.
+#
+#   scripts/run-tests.sh PROGRAM...
 set -u
-
-passed=0
-failed=0
-skipped=0
-log=$(mktemp)
-trap 'rm -f "$log"' EXIT
-
-# One line of cmocka's plain output for each test: "[       OK ] name".
-count() { grep -c "^\[ *$1 *\] [a-zA-Z_]" "$log"; }
 
 # The uptime outside; inside, both clocks that begin with the boot are moved back.
 after_boot() {
@@ -28,11 +21,15 @@ choose_namespaces() {
   done
   namespaces=
 }
-choose_namespaces
 
-for program in "$@"; do
-  name=$(basename "$program")
-  ${namespaces:+after_boot} "$program" >"$log" 2>&1
+# One line of cmocka's plain output for each test: "[       OK ] name".
+count() { grep -c "^\[ *$1 *\] [a-zA-Z_]" "$log"; }
+
+# Runs a program; writes its counts of passed, failed and skipped tests to a file.
+run_one() {
+  name=$(basename "$1")
+  log=$results/$name.log
+  ${namespaces:+after_boot} "$1" >"$log" 2>&1
   code=$?
   ok=$(count OK)
   bad=$(count FAILED)
@@ -45,19 +42,35 @@ for program in "$@"; do
   fi
   if [ "$((ok + bad + skip))" -eq 0 ]; then
     bad=1
-    echo "$name: ran no test"
+    echo "$name: ran no test" >>"$log"
   fi
-  passed=$((passed + ok))
-  failed=$((failed + bad))
-  skipped=$((skipped + skip))
+  echo "$ok $bad $skip" >"$results/$name.counts"
   if [ "$bad" -gt 0 ]; then
-    echo "FAIL $name (exit code $code)"
-    cat "$log"
+    # At once, so that nothing of another program comes between.
+    printf 'FAIL %s (exit code %s)\n%s\n' "$name" "$code" "$(cat "$log")"
   else
     echo "ok   $name ($ok tests)"
   fi
-done
+}
+
+if [ -n "${RUN_ONE_RESULTS:-}" ]; then # this script, called by itself below
+  results=$RUN_ONE_RESULTS
+  namespaces=$RUN_ONE_NAMESPACES
+  run_one "$1"
+  exit 0
+fi
+
+results=$(mktemp -d)
+trap 'rm -rf "$results"' EXIT
+choose_namespaces
+printf '%s\n' "$@" | RUN_ONE_RESULTS=$results RUN_ONE_NAMESPACES=$namespaces \
+  xargs -n 1 -P "${JOBS:-$(nproc)}" "$0"
 [ -n "$namespaces" ] ||
   echo "unit: skipped: running as five seconds after boot (unshare cannot make a time namespace here)"
-echo "unit: $passed passed, $failed failed, $skipped skipped"
-[ "$failed" -eq 0 ]
+cat "$results"/*.counts | awk -v programs=$# '
+  { passed += $1; failed += $2; skipped += $3 }
+  END {
+    if (NR != programs) { print "unit: " programs - NR " programs did not run"; failed++ }
+    printf "unit: %d passed, %d failed, %d skipped\n", passed, failed, skipped
+    exit failed > 0
+  }'

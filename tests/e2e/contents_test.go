@@ -62,8 +62,13 @@ pyroscope.write "two" {
 // Passwords come from Secrets, by an Alloy file and by the YAML that it becomes: a changed one is used
 // soon after the server wants it; one that may not be read is named, and the others go on.
 func TestPasswordsFromSecrets(t *testing.T) {
+	t.Parallel()
 	for _, kind := range []string{"alloy", "yaml"} {
-		t.Run(kind, func(t *testing.T) { passwordsFromSecrets(t, kind == "yaml") })
+		yaml := kind == "yaml"
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			passwordsFromSecrets(t, yaml)
+		})
 	}
 }
 
@@ -115,6 +120,7 @@ func (p *program) keepsSecret(secrets ...string) {
 // A credential that a server refuses is read again, long before the minute is over: here the password
 // of a list of targets, which is asked for every second.
 func TestSecretChanges(t *testing.T) {
+	t.Parallel()
 	var want, lists atomic.Value
 	want.Store("sesame-1")
 	lists.Store(0)
@@ -161,6 +167,7 @@ func missingIn(text, part string) string {
 
 // Outside of a pod there are no rights to read with.
 func TestSecretsNeedAPod(t *testing.T) {
+	t.Parallel()
 	config := writeConfig(t, `
 write:
   - name: w
