@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "store/archive/index.h"
 
 #define ROW_BYTES_MAX ((size_t)16 * 1024 * 1024)
 /* The computed labels: __name__, __type__, __unit__, __period_type__, __period_unit__,
@@ -19,9 +18,10 @@ bool catalogue_init(struct catalogue *c, const struct selector *selector, struct
     *c = (struct catalogue){.selector = selector,
                             .arena = arena_new(CATALOGUE_BYTES_MAX),
                             .series = map_new(),
+                            .known = map_new(),
                             .seeds = {rng_next(&rng), rng_next(&rng)},
                             .row_arena = arena_new(ROW_BYTES_MAX)};
-    if (c->arena == NULL || c->series == NULL || c->row_arena == NULL) {
+    if (c->arena == NULL || c->series == NULL || c->known == NULL || c->row_arena == NULL) {
         catalogue_done(c);
         return err_memory(err);
     }
@@ -33,6 +33,7 @@ void catalogue_done(struct catalogue *c)
     arena_free(c->arena);
     arena_free(c->row_arena);
     map_free(c->series, NULL);
+    map_free(c->known, NULL);
     map_free(c->sets, NULL);
     free(c->rows);
     free(c->matches);
@@ -233,26 +234,32 @@ static bool grow(void **p, size_t *cap, size_t n, size_t size, struct err *err)
     return true;
 }
 
+/* Finds the series of a column; NULL if it does not match the selector. */
 static bool match_column(struct catalogue *c, const struct row *r, size_t column,
-                         uint64_t *ret_matched, struct err *err)
+                         const struct store_series **ret, struct err *err)
 {
     struct label_list l;
+    *ret = NULL;
     if (!make_labels(r, column, c->row_arena, &l)) {
         return err_memory(err);
     }
     if (c->selector != NULL && !selector_matches(c->selector, l.at, l.n)) {
         return true;
     }
+    *ret = find_series(c, r, column, &l, err);
+    return *ret != NULL;
+}
+
+static bool add_match(struct catalogue *c, int64_t row, const struct store_series *series,
+                      struct err *err)
+{
     void *matches = c->matches;
     bool ok = grow(&matches, &c->matches_cap, c->n_matches, sizeof(c->matches[0]), err);
     c->matches = matches;
-    const struct store_series *s = ok ? find_series(c, r, column, &l, err) : NULL;
-    if (s == NULL) {
-        return false;
+    if (ok) {
+        c->matches[c->n_matches++] = (struct catalogue_match){row, series};
     }
-    c->matches[c->n_matches++] = (struct catalogue_match){r->id, s};
-    *ret_matched |= UINT64_C(1) << column;
-    return true;
+    return ok;
 }
 
 /* Returns true if the selector asks for one service, as nearly all queries do, and the row belongs
@@ -268,35 +275,50 @@ static bool is_other_service(const struct catalogue *c, const struct row *r)
 /* If the last row and an earlier row of the same set both have matches, marks the last row and the
  * first such row as shared. Comparing with the first one is enough, because every further row of
  * the set does. */
-static bool note_set(struct catalogue *c, const struct row *r, struct err *err)
+static bool note_set(struct catalogue *c, int64_t set_id, struct err *err)
 {
     struct catalogue_row *row = &c->rows[c->n_rows - 1];
-    struct sv key = {(const char *)&r->set_id, sizeof(r->set_id)};
-    size_t first = row->matched == 0 ? 0 : (size_t)(uintptr_t)map_get(c->sets, key);
+    struct sv key = {(const char *)&set_id, sizeof(set_id)};
+    if (!c->wants_shared || row->matched == 0) {
+        return true;
+    }
+    size_t first = (size_t)(uintptr_t)map_get(c->sets, key);
     if (first > 0) {
         c->rows[first - 1].shared = true;
         row->shared = true;
     }
-    return first > 0 || row->matched == 0 ||
-           map_put(c->sets, key, (void *)(uintptr_t)c->n_rows, NULL) || err_memory(err);
+    return first > 0 || map_put(c->sets, key, (void *)(uintptr_t)c->n_rows, NULL) ||
+           err_memory(err);
 }
 
-static bool take_row(struct catalogue *c, const struct row *r, struct err *err)
+static bool add_row(struct catalogue *c, const struct catalogue_row *row, int64_t set_id,
+                    struct err *err)
 {
     void *rows = c->rows;
     bool ok = grow(&rows, &c->rows_cap, c->n_rows, sizeof(c->rows[0]), err);
     c->rows = rows;
-    uint64_t matched = 0;
     if (!ok) {
         return false;
     }
+    c->rows[c->n_rows++] = *row;
+    return note_set(c, set_id, err);
+}
+
+static bool take_row(struct catalogue *c, const struct row *r, struct err *err)
+{
+    struct catalogue_row row = {.row = r->id, .columns = r->columns};
     for (size_t column = 0; column < r->set.n_types && !is_other_service(c, r); column++) {
-        if ((r->columns >> column & 1) != 0 && !match_column(c, r, column, &matched, err)) {
+        const struct store_series *series = NULL;
+        if ((r->columns >> column & 1) == 0) {
+            continue;
+        }
+        if (!match_column(c, r, column, &series, err) ||
+            (series != NULL && !add_match(c, r->id, series, err))) {
             return false;
         }
+        row.matched |= (uint64_t)(series != NULL) << column;
     }
-    c->rows[c->n_rows++] = (struct catalogue_row){r->id, r->columns, matched, false};
-    return note_set(c, r, err);
+    return add_row(c, &row, r->set_id, err);
 }
 
 static bool read_row(struct catalogue *c, struct db *db, sqlite3_stmt *st, struct row *r,
@@ -317,29 +339,109 @@ static bool begin_file(struct catalogue *c, struct err *err)
 {
     c->n_rows = 0;
     c->n_matches = 0;
+    if (!c->wants_shared) {
+        return true;
+    }
     map_free(c->sets, NULL);
     c->sets = map_new();
     return c->sets != NULL || err_memory(err);
 }
 
-bool catalogue_read_index(struct catalogue *c, const struct archive_index *index, struct err *err)
+/* The series of a text, which many files have: they are made once. */
+struct known_text {
+    uint64_t done; /* bit i: the series of column i is known */
+    size_t n_types;
+    const struct store_series *series[]; /* by column; NULL: it does not match */
+};
+
+static struct known_text *new_known(struct catalogue *c, const struct series_text *text,
+                                    const struct row *r, struct err *err)
 {
-    if (!begin_file(c, err)) {
-        return false;
+    size_t n = r->set.n_types;
+    struct sv key = {(const char *)&text->number, sizeof(text->number)};
+    struct known_text *k = arena_alloc(c->arena, sizeof(*k) + n * sizeof(k->series[0]));
+    if (k == NULL || !map_put(c->known, key, k, NULL)) {
+        err_memory(err);
+        return NULL;
     }
-    for (size_t i = 0; i < index->n_rows; i++) {
-        const struct archive_row *from = &index->rows[i];
-        struct row r = {.id = from->id, .columns = from->columns, .set_id = from->set_id};
-        arena_reset(c->row_arena);
-        if (!blob_read_labels(from->labels, c->row_arena, &r.sample, &r.n_sample) ||
-            !blob_read_set(from->set, c->row_arena, &r.set)) {
-            return err_set(err, ERR_INPUT, "damaged: the labels of a series");
-        }
-        if (!take_row(c, &r, err)) {
-            return false;
+    *k = (struct known_text){.n_types = n, .done = is_other_service(c, r) ? UINT64_MAX : 0};
+    for (size_t i = 0; i < n; i++) {
+        k->series[i] = NULL;
+    }
+    return k;
+}
+
+/* Returns the series of a row's text, at least for the columns of the row. */
+static struct known_text *know(struct catalogue *c, const struct series_row *from, struct err *err)
+{
+    struct sv key = {(const char *)&from->text->number, sizeof(from->text->number)};
+    struct known_text *k = map_get(c->known, key);
+    struct row r = {.id = from->id, .columns = from->columns, .set_id = from->set_id};
+    if (k != NULL && (from->columns & ~k->done) == 0) {
+        return k;
+    }
+    arena_reset(c->row_arena);
+    if (!blob_read_labels(from->text->labels, c->row_arena, &r.sample, &r.n_sample) ||
+        !blob_read_set(from->text->set, c->row_arena, &r.set)) {
+        err_set(err, ERR_INPUT, "damaged: the labels of a series");
+        return NULL;
+    }
+    r.set_hash = hash_bytes(from->text->set.p, from->text->set.n, 0);
+    k = k != NULL ? k : new_known(c, from->text, &r, err);
+    for (size_t i = 0; k != NULL && i < k->n_types; i++) {
+        bool wanted = (from->columns & ~k->done) >> i & 1;
+        if (wanted && !match_column(c, &r, i, &k->series[i], err)) {
+            return NULL;
         }
     }
-    return true;
+    if (k != NULL) {
+        k->done |= from->columns;
+    }
+    return k;
+}
+
+bool catalogue_read_list(struct catalogue *c, const struct series_list *list, struct err *err)
+{
+    bool ok = begin_file(c, err);
+    for (size_t i = 0; ok && i < list->n; i++) {
+        const struct series_row *from = &list->rows[i];
+        const struct known_text *k = know(c, from, err);
+        struct catalogue_row row = {.row = from->id, .columns = from->columns};
+        for (size_t col = 0; k != NULL && ok && col < k->n_types; col++) {
+            if ((from->columns >> col & 1) != 0 && k->series[col] != NULL) {
+                row.matched |= UINT64_C(1) << col;
+                ok = add_match(c, from->id, k->series[col], err);
+            }
+        }
+        ok = ok && k != NULL && add_row(c, &row, from->set_id, err);
+    }
+    return ok;
+}
+
+struct series_list *catalogue_list_of(struct series_lists *lists, struct db *db, struct err *err)
+{
+    sqlite3_stmt *st = db_statement(db, SQL_ALL_SERIES, err);
+    struct series_list *l = series_list_new();
+    int row = -1;
+    if (l == NULL) {
+        err_memory(err);
+        return NULL;
+    }
+    while (st != NULL && (row = db_step(db, st, err)) == 1) {
+        if (!series_lists_add_row(lists, l, sqlite3_column_int64(st, 0),
+                                  (uint64_t)sqlite3_column_int64(st, 1),
+                                  sqlite3_column_int64(st, 4), db_blob(st, 3), db_blob(st, 2))) {
+            row = -1;
+            err_memory(err);
+            sqlite3_reset(st);
+            break;
+        }
+    }
+    if (row != 0) {
+        series_lists_release(lists, l);
+        return NULL;
+    }
+    return l;
 }
 
 bool catalogue_read(struct catalogue *c, struct db *db, struct err *err)

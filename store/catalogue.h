@@ -8,6 +8,7 @@
 
 #include "store/blob.h"
 #include "store/private.h"
+#include "store/series_lists.h"
 
 /* Memory for the series of one scan. */
 #define CATALOGUE_BYTES_MAX ((size_t)256 * 1024 * 1024)
@@ -27,9 +28,11 @@ struct catalogue_match {
 
 struct catalogue {
     const struct selector *selector; /* NULL: all series match */
+    bool wants_shared;               /* catalogue_row.shared is to be set; off after the start */
     struct arena *arena;
     struct map *series; /* hash -> struct store_series */
     uint64_t seeds[2];
+    struct map *known;       /* number of a text -> its series */
     struct arena *row_arena; /* memory for the row that is being read */
     /* The members below describe the file that was read last. Rows are in order of their numbers;
      * matches are in order of rows, then of columns. */
@@ -47,9 +50,11 @@ void catalogue_done(struct catalogue *c);
 /* Reads the series of a file. False with err, which is ERR_LIMIT if there are too many series;
  * db->fault says whether the file is to blame. */
 bool catalogue_read(struct catalogue *c, struct db *db, struct err *err);
-struct archive_index;
-/* Reads the series of a file from its index. The error is ERR_INPUT if the index is damaged. */
-bool catalogue_read_index(struct catalogue *c, const struct archive_index *index, struct err *err);
+/* Reads the series of a file from its list. The error is ERR_INPUT if the list is damaged. */
+bool catalogue_read_list(struct catalogue *c, const struct series_list *list, struct err *err);
+/* Makes the list of a file, which the caller adds or releases. NULL with err; db->fault says
+ * whether the file is to blame. */
+struct series_list *catalogue_list_of(struct series_lists *lists, struct db *db, struct err *err);
 /* Returns the row with a number; NULL if there is none. */
 const struct catalogue_row *catalogue_row(const struct catalogue *c, int64_t row);
 /* Returns the index of the first match of a row; the other matches of the row follow it. Returns

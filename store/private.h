@@ -10,6 +10,7 @@
 #include "base/map.h"
 #include "pprof/scratch.h"
 #include "store/db.h"
+#include "store/series_lists.h"
 #include "store/store.h"
 
 /* ---- files (files.c) ------------------------------------------------------------------------- */
@@ -178,6 +179,7 @@ bool store_has_room(struct store *s, uint64_t bytes, size_t n, struct err *err);
 struct reader_conn {
     struct store_file *file; /* a reference to the file */
     struct db db;
+    uint64_t inode; /* of a file on disk: it shows whether another file has replaced it */
     bool empty;
     struct reader_conn *next;
 };
@@ -350,6 +352,7 @@ struct store {
     struct store_file **files; /* in order of names */
     size_t n_files;
     size_t files_cap;
+    struct series_lists *series; /* of the files that do not change; has a lock of its own */
     struct reader_conn *idle;
     size_t n_idle;
     struct store_bad *bad;

@@ -29,11 +29,14 @@ static void conn_free(struct reader_conn *c)
     free(c);
 }
 
-/* Returns false if the file does not exist: opening it would create it again. */
-static bool is_there(struct store *s, struct store_file *f)
+/* Returns false if the file does not exist: opening it would create it again. *ret_inode is 0 if
+ * nothing is known of the file. */
+static bool is_there(struct store *s, struct store_file *f, uint64_t *ret_inode)
 {
     struct stat st;
-    if (lstat(f->path, &st) == 0 || errno != ENOENT) {
+    bool found = lstat(f->path, &st) == 0;
+    *ret_inode = found ? (uint64_t)st.st_ino : 0;
+    if (found || errno != ENOENT) {
         return true;
     }
     pthread_mutex_lock(&s->lock);
@@ -44,6 +47,20 @@ static bool is_there(struct store *s, struct store_file *f)
         store_file_gone(s, f);
     }
     return false;
+}
+
+/* Takes an idle connection to a file on disk. Connections to a file that was replaced by another
+ * one of its name are closed. */
+static struct reader_conn *take_idle_local(struct store *s, const struct store_file *f,
+                                           uint64_t inode)
+{
+    struct reader_conn *c = take_idle(s, f);
+    if (c != NULL && c->inode != inode) {
+        conn_free(c);
+        store_readers_close(s, f);
+        return NULL;
+    }
+    return c;
 }
 
 /* Opens a file of the archive. NULL with err. */
@@ -70,8 +87,9 @@ struct reader_conn *store_reader_take(struct store *s, struct store_file *f, boo
         *ret_skip = false;
         return r != NULL ? r : open_remote(f, err);
     }
-    *ret_skip = !is_there(s, f);
-    struct reader_conn *c = *ret_skip ? NULL : take_idle(s, f);
+    uint64_t inode = 0;
+    *ret_skip = !is_there(s, f, &inode);
+    struct reader_conn *c = *ret_skip ? NULL : take_idle_local(s, f, inode);
     if (c != NULL || *ret_skip) {
         return c;
     }
@@ -87,6 +105,7 @@ struct reader_conn *store_reader_take(struct store *s, struct store_file *f, boo
     struct err why = ERR_INIT;
     bool empty = false;
     c->file = store_file_ref(f);
+    c->inode = inode;
     if (db_open(&c->db, f->path, false, &empty, &why) && !empty) {
         return c;
     }

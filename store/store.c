@@ -83,6 +83,9 @@ static void store_collect(struct metrics_out *out, void *arg)
     metrics_out_family(out, "profpull_store_bytes", "Bytes of the files of the store.",
                        METRIC_GAUGE);
     metrics_out_sample(out, labels, 1, (double)stats.bytes);
+    metrics_out_family(out, "profpull_store_series_bytes",
+                       "Memory for the series of files that do not change.", METRIC_GAUGE);
+    metrics_out_sample(out, labels, 1, (double)series_lists_bytes(s->series));
     metrics_out_family(out, "profpull_store_up",
                        "Whether the store is open and its directory can be used.", METRIC_GAUGE);
     metrics_out_sample(out, labels, 1, stats.open && !s->cut_off ? 1 : 0);
@@ -95,7 +98,9 @@ static bool start(struct store *s, const struct store_options *o, struct err *er
     s->options.name = strdup(o->name);
     s->options.directory = strdup(o->directory);
     s->scratch = scratch_new();
-    if (s->options.name == NULL || s->options.directory == NULL || s->scratch == NULL) {
+    s->series = series_lists_new(SERIES_LISTS_BYTES_MAX);
+    if (s->options.name == NULL || s->options.directory == NULL || s->scratch == NULL ||
+        s->series == NULL) {
         return err_memory(err);
     }
     make_metrics(s);
@@ -192,6 +197,7 @@ struct store *store_close(struct store *s)
     free(s->bad);
     store_files_free(s->files, s->n_files);
     archive_free(s->archive);
+    series_lists_free(s->series);
     scratch_free(s->scratch);
     store_leave_directory(s);
     pthread_cond_destroy(&s->changed);

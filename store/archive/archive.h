@@ -27,6 +27,7 @@
 #include "http/contents.h"
 #include "store/archive/backend.h"
 #include "store/archive/index.h"
+#include "store/series_lists.h"
 
 struct archive;
 struct store;
@@ -88,6 +89,10 @@ void archive_prepare(struct archive *a, struct store_file *const *files, size_t 
 /* Reads the index of a file into memory of the arena. False with the reason in err. */
 bool archive_read_index(struct store_file *f, struct arena *arena, struct archive_index *ret,
                         struct err *err);
+/* Returns the series of a file, for series_lists_release(); from memory if they were read before.
+ * NULL with the reason in err. */
+const struct series_list *archive_series(struct store_file *f, struct arena *arena,
+                                         struct err *err);
 /* Opens the database of a file, whose index was read. False with the reason in err. */
 bool archive_open_db(struct store_file *f, struct db *db, struct err *err);
 /* Says why reading a database has failed: sets err to the reason that the bucket gave, if it gave

@@ -412,6 +412,54 @@ bool archive_read_index(struct store_file *f, struct arena *arena, struct archiv
     return ok;
 }
 
+/* Keeps the series of an index. NULL if out of memory. */
+static struct series_list *list_of(struct series_lists *lists, const struct archive_index *index)
+{
+    struct series_list *l = series_list_new();
+    for (size_t i = 0; l != NULL && i < index->n_rows; i++) {
+        const struct archive_row *row = &index->rows[i];
+        if (!series_lists_add_row(lists, l, row->id, row->columns, row->set_id, row->set,
+                                  row->labels)) {
+            series_lists_release(lists, l);
+            l = NULL;
+        }
+    }
+    return l;
+}
+
+const struct series_list *archive_series(struct store_file *f, struct arena *arena, struct err *err)
+{
+    struct archive_object *o = f->object;
+    struct archive *a = o->archive;
+    struct series_lists *lists = a->store->series;
+    const struct series_version version = {{o->index.id[0], o->index.id[1], o->index.size, 0}};
+    struct archive_index index;
+    if (!is_fine(o, err)) {
+        return NULL;
+    }
+    pthread_mutex_lock(&a->lock);
+    bool known = o->known;
+    pthread_mutex_unlock(&a->lock);
+    const struct series_list *kept = known ? series_lists_get(lists, f->path, &version) : NULL;
+    if (kept != NULL) {
+        return kept;
+    }
+    if (!archive_read_index(f, arena, &index, err)) {
+        return NULL;
+    }
+    struct series_list *l = list_of(lists, &index);
+    if (l == NULL) {
+        err_memory(err);
+        return NULL;
+    }
+    series_lists_add(lists, l, f->path, &version);
+    pthread_mutex_lock(&a->store->lock);
+    f->oldest_ns = index.oldest_ns;
+    f->newest_ns = index.newest_ns;
+    pthread_mutex_unlock(&a->store->lock);
+    return l;
+}
+
 bool archive_open_db(struct store_file *f, struct db *db, struct err *err)
 {
     struct archive_object *o = f->object;

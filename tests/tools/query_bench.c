@@ -1,12 +1,13 @@
 /* How long queries take over an hour of profiles.
  *
- *   query-bench DIRECTORY [SERVICES [MINUTES [STACKS [DIFFERENT]]]]
+ *   query-bench DIRECTORY [SERVICES [MINUTES [STACKS [DIFFERENT [INTERVAL]]]]]
  *
  * Fills a store in a new directory with so many services (100) of five types each, one profile
- * every 15 seconds for so many minutes (60), of so many stacks (150) out of DIFFERENT ones (600),
- * and prints how long filling took, and of each kind of query three times how long it takes and how
- * much of that is processor time, and the size of the result. A directory that is filled is asked
- * only.
+ * every INTERVAL (15) seconds for so many minutes (60), of so many stacks (150) out of DIFFERENT
+ * ones (600), and prints how long filling took, and of each kind of query three times how long it
+ * takes and how much of that is processor time, and the size of the result. With an interval of 300
+ * seconds or more, the files are then sealed, as files are that have been merged. A directory that
+ * is filled is asked only.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -14,13 +15,14 @@
 #include <string.h>
 #include <sys/resource.h>
 
+#include "store/private.h"
 #include "store/query/query.h"
 #include "store/query/rates.h"
 #include "store/query/versions.h"
 #include "tests/tools/made_profile.h"
 
 #define T0_MS INT64_C(1795305600000)
-#define INTERVAL_MS 15000
+#define SEALED_INTERVAL 300
 #define VARIANTS 16
 #define BATCH 100
 #define QUERY_BYTES ((size_t)1024 * 1024 * 1024)
@@ -30,7 +32,7 @@ struct bench {
     struct profile_maker maker;
     unsigned services;
     unsigned minutes;
-    struct sv bodies[VARIANTS];
+    unsigned interval; /* seconds */
     uint64_t bytes;
 };
 
@@ -42,28 +44,35 @@ static void fail(const char *what, const struct err *err)
 
 /* ---- filling --------------------------------------------------------------------------------- */
 
-static void put_series(struct bench *b, unsigned service, unsigned kind)
+struct series {
+    unsigned service;
+    unsigned kind;
+    struct sv bodies[VARIANTS];
+};
+
+/* Puts the profiles from one number to another. */
+static void put_series(struct bench *b, const struct series *of, unsigned done, unsigned until)
 {
     char name[32];
     char pod[32];
-    (void)snprintf(name, sizeof(name), "service-%u", service);
-    (void)snprintf(pod, sizeof(pod), "service-%u-7f9c", service);
-    const struct label labels[] = {{SV("__name__"), sv_from(made_kinds[kind].name)},
+    (void)snprintf(name, sizeof(name), "service-%u", of->service);
+    (void)snprintf(pod, sizeof(pod), "service-%u-7f9c", of->service);
+    const struct label labels[] = {{SV("__name__"), sv_from(made_kinds[of->kind].name)},
                                    {SV("namespace"), SV("default")},
                                    {SV("pod"), sv_from(pod)},
                                    {SV("service_name"), sv_from(name)}};
     struct store_put puts[BATCH];
-    unsigned n = b->minutes * 4;
-    for (unsigned done = 0; done < n;) {
-        unsigned batch = n - done < BATCH ? n - done : BATCH;
+    int64_t interval_ms = b->interval * MS_PER_S;
+    while (done < until) {
+        unsigned batch = until - done < BATCH ? until - done : BATCH;
         for (unsigned i = 0; i < batch; i++, done++) {
-            int64_t from_ns = (T0_MS + (int64_t)done * INTERVAL_MS + service) * NS_PER_MS;
+            int64_t from_ns = (T0_MS + (int64_t)done * interval_ms + of->service) * NS_PER_MS;
             puts[i] = (struct store_put){.labels = labels,
                                          .n_labels = 4,
-                                         .data = b->bodies[done % VARIANTS],
+                                         .data = of->bodies[done % VARIANTS],
                                          .format = PROFILE_PPROF,
                                          .from_ns = from_ns,
-                                         .until_ns = from_ns + INTERVAL_MS * NS_PER_MS};
+                                         .until_ns = from_ns + interval_ms * NS_PER_MS};
         }
         if (!store_put(b->store, puts, batch)) {
             (void)fprintf(stderr, "put: %s\n", puts[0].problem);
@@ -72,22 +81,45 @@ static void put_series(struct bench *b, unsigned service, unsigned kind)
     }
 }
 
+static void make_series(struct bench *b, struct series *of)
+{
+    for (unsigned i = 0; i < VARIANTS; i++) {
+        of->bodies[i] = made_profile(&b->maker, of->service, of->kind);
+        b->bytes += of->bodies[i].n;
+    }
+}
+
 static void fill(struct bench *b)
 {
-    int64_t put_ms = 0;
-    for (unsigned service = 0; service < b->services; service++) {
-        for (unsigned kind = 0; kind < MADE_KINDS; kind++) {
-            for (unsigned i = 0; i < VARIANTS; i++) {
-                b->bodies[i] = made_profile(&b->maker, service, kind);
-                b->bytes += b->bodies[i].n;
-            }
-            int64_t start = clock_mono_ms();
-            put_series(b, service, kind);
-            put_ms += clock_mono_ms() - start;
-            for (unsigned i = 0; i < VARIANTS; i++) {
-                free((char *)(uintptr_t)b->bodies[i].p);
-            }
+    unsigned n = b->services * MADE_KINDS;
+    unsigned profiles = b->minutes * 60 / b->interval;
+    unsigned an_hour = 3600 / b->interval > 0 ? 3600 / b->interval : 1;
+    struct series *all = calloc(n, sizeof(all[0]));
+    if (all == NULL) {
+        exit(1);
+    }
+    for (unsigned i = 0; i < n; i++) {
+        all[i].service = i / MADE_KINDS;
+        all[i].kind = i % MADE_KINDS;
+        make_series(b, &all[i]);
+    }
+    int64_t start = clock_mono_ms();
+    /* One stretch after the other. */
+    for (unsigned done = 0; done < profiles; done += an_hour) {
+        unsigned until = profiles - done < an_hour ? profiles : done + an_hour;
+        for (unsigned i = 0; i < n; i++) {
+            put_series(b, &all[i], done, until);
         }
+    }
+    int64_t put_ms = clock_mono_ms() - start;
+    for (unsigned i = 0; i < n; i++) {
+        for (unsigned k = 0; k < VARIANTS; k++) {
+            free((char *)(uintptr_t)all[i].bodies[k].p);
+        }
+    }
+    free(all);
+    if (b->interval >= SEALED_INTERVAL) {
+        store_maintain(b->store, clock_wall_ns() + 366 * 24 * 3600 * NS_PER_S);
     }
     struct store_stats stats;
     store_stats(b->store, &stats);
@@ -243,19 +275,26 @@ int main(int argc, char **argv)
 {
     struct err err = ERR_INIT;
     if (argc < 2) {
-        (void)fprintf(stderr, "query-bench DIRECTORY [SERVICES [MINUTES [STACKS [DIFFERENT]]]]\n");
+        (void)fprintf(
+            stderr, "query-bench DIRECTORY [SERVICES [MINUTES [STACKS [DIFFERENT [INTERVAL]]]]]\n");
         return 2;
     }
     struct bench b = {
         .services = number(argc, argv, 2, 100),
         .minutes = number(argc, argv, 3, 60),
+        .interval = number(argc, argv, 6, 15),
         .maker = {.stacks = number(argc, argv, 4, 150),
                   .different = number(argc, argv, 5, 600),
                   .scratch = scratch_new()},
     };
     struct log *log = log_new(2, LOG_WARN, LOG_LOGFMT);
     const struct store_options options = {
-        .name = "bench", .directory = argv[1], .stretch_ms = 3600 * MS_PER_S, .log = log};
+        .name = "bench",
+        .directory = argv[1],
+        .stretch_ms = 3600 * MS_PER_S,
+        .merge_ms = b.interval >= SEALED_INTERVAL ? SEALED_INTERVAL * MS_PER_S : 0,
+        .merge_cpu = 100,
+        .log = log};
     rng_seed(&b.maker.rng, 1);
     b.store = store_open(&options, &err);
     if (b.store == NULL) {

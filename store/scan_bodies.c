@@ -1,0 +1,450 @@
+/* Scans the bodies of profiles, and finds profiles by their ids. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "store/scan.h"
+
+/* ---- bodies ---------------------------------------------------------------------------------- */
+
+/* A profile to visit. */
+struct found {
+    int64_t time_ns;
+    int64_t profile;
+    int64_t series; /* the first series row that leads to the profile */
+};
+
+struct bodies_job {
+    const struct store_scan *scan;
+    bool (*visit)(void *arg, const struct store_body *body);
+    void *arg;
+    size_t visited;
+    int64_t names_until_ms; /* see struct store_body; 0: no names are wanted */
+    /* The members below describe the file that is being visited. */
+    struct found *found;
+    size_t n_found;
+    size_t cap;
+    struct map *merges; /* the merges that were visited already */
+    struct arena *arena;
+    int64_t set_id; /* the set that was read last; 0: none */
+    struct set set;
+    const struct store_series **series;
+};
+
+static bool add_found(struct bodies_job *job, const struct piece *p, uint64_t columns,
+                      struct err *err)
+{
+    for (size_t i = 0; i < p->n; i++) {
+        uint64_t has = 0;
+        for (size_t k = 0; k < p->at[i].n_sums; k++) {
+            has |= (uint64_t)(p->at[i].sums[k] != 0) << k;
+        }
+        if ((has & columns) == 0) {
+            continue;
+        }
+        if (job->n_found == job->cap) {
+            size_t cap = job->cap == 0 ? 256 : 2 * job->cap;
+            struct found *found = reallocarray(job->found, cap, sizeof(found[0]));
+            if (found == NULL) {
+                return err_memory(err);
+            }
+            job->found = found;
+            job->cap = cap;
+        }
+        job->found[job->n_found++] = (struct found){p->at[i].time_ns, p->at[i].profile, p->row};
+    }
+    return true;
+}
+
+static int by_time(const void *a, const void *b)
+{
+    const struct found *x = a;
+    const struct found *y = b;
+    if (x->time_ns != y->time_ns) {
+        return x->time_ns < y->time_ns ? -1 : 1;
+    }
+    if (x->profile != y->profile) {
+        return x->profile < y->profile ? -1 : 1;
+    }
+    return x->series < y->series ? -1 : x->series > y->series;
+}
+
+static int by_series(const void *a, const void *b)
+{
+    const struct found *x = a;
+    const struct found *y = b;
+    return x->series != y->series ? (x->series < y->series ? -1 : 1) : by_time(a, b);
+}
+
+/* Sorts the profiles in the order that the scan asks for, and removes duplicates. */
+static void sort_found(struct bodies_job *job)
+{
+    size_t n = 0;
+    if (job->n_found == 0) {
+        return;
+    }
+    qsort(job->found, job->n_found, sizeof(job->found[0]), by_time);
+    for (size_t i = 0; i < job->n_found; i++) {
+        if (n == 0 || job->found[n - 1].profile != job->found[i].profile) {
+            job->found[n++] = job->found[i];
+        }
+    }
+    job->n_found = n;
+    if (job->scan->by_series) {
+        qsort(job->found, n, sizeof(job->found[0]), by_series);
+    }
+}
+
+/* Lists the profiles of the file that have a matching series. */
+static bool find_profiles(struct scan *c, struct bodies_job *job, struct err *err)
+{
+    struct piece p;
+    bool ok = piece_init(&p, err);
+    job->n_found = 0;
+    for (size_t i = 0; ok && i < c->catalogue.n_rows; i++) {
+        const struct catalogue_row *row = &c->catalogue.rows[i];
+        piece_start(c, &p, row->row);
+        while (ok && row->matched != 0) {
+            ok = piece_next(c, &p, err) && add_found(job, &p, row->matched, err);
+            if (p.n < SCAN_PIECE) {
+                break;
+            }
+        }
+    }
+    free(p.at);
+    sort_found(job);
+    return ok;
+}
+
+/* A row of the table of profiles, or of the table of merges. */
+struct body_row {
+    int64_t set_id;
+    int64_t from_ns;
+    int64_t until_ns;
+    int64_t merge;
+    int64_t profile; /* the profile itself, or the first one of the merge */
+    int64_t first_ns;
+    uint64_t hash; /* hash of the bytes */
+    uint64_t id_hash;
+    enum profile_format format;
+    struct db_body body; /* where the bytes of a single profile are */
+    int64_t series[STORE_PARTS_MAX];
+    size_t n_series;
+};
+
+static bool read_profile_row(struct scan *c, int64_t profile, struct body_row *r, bool *ret_found,
+                             struct err *err)
+{
+    sqlite3_stmt *st = db_statement(c->db, SQL_PROFILE, err);
+    if (st == NULL) {
+        return false;
+    }
+    sqlite3_bind_int64(st, 1, profile);
+    int row = db_step(c->db, st, err);
+    *ret_found = row == 1;
+    if (row != 1) {
+        return row == 0;
+    }
+    r->set_id = sqlite3_column_int64(st, 0);
+    r->first_ns = r->from_ns = sqlite3_column_int64(st, 1);
+    r->until_ns = sqlite3_column_int64(st, 2);
+    r->id_hash = r->hash = (uint64_t)sqlite3_column_int64(st, 3);
+    r->format = sqlite3_column_int64(st, 4) == PROFILE_JFR ? PROFILE_JFR : PROFILE_PPROF;
+    r->merge = sqlite3_column_int64(st, 5);
+    r->profile = profile;
+    bool ok = blob_read_ids(db_blob(st, 6), r->series, &r->n_series);
+    r->body = (struct db_body){profile, sqlite3_column_int64(st, 7), sqlite3_column_int64(st, 8)};
+    sqlite3_reset(st);
+    return ok || db_damaged(c->db, "the series of a profile", err);
+}
+
+/* Reads the columns of a merge into r. Its statement stays open at the row, so that *ret_data is
+ * valid. */
+static sqlite3_stmt *open_merge(struct scan *c, struct body_row *r, struct sv *ret_data,
+                                struct err *err)
+{
+    sqlite3_stmt *st =
+        db_row_of(c->db, SQL_MERGED_BODY, r->merge, "a merged profile is missing", err);
+    if (st == NULL) {
+        return NULL;
+    }
+    int64_t merge = r->merge;
+    struct body_row first;
+    bool found;
+    int64_t profile = sqlite3_column_int64(st, 3);
+    if (!read_profile_row(c, profile, &first, &found, err) || !found ||
+        !blob_read_ids(db_blob(st, 5), r->series, &r->n_series)) {
+        if (c->db->fault == DB_FINE) {
+            db_damaged(c->db, "a merged profile", err);
+        }
+        sqlite3_reset(st);
+        return NULL;
+    }
+    r->merge = merge;
+    r->set_id = sqlite3_column_int64(st, 0);
+    r->from_ns = sqlite3_column_int64(st, 1);
+    r->until_ns = sqlite3_column_int64(st, 2);
+    r->profile = profile;
+    r->first_ns = first.first_ns;
+    r->id_hash = first.id_hash;
+    r->hash = (uint64_t)sqlite3_column_int64(st, 4);
+    *ret_data = db_blob(st, 6);
+    return st;
+}
+
+static bool read_set(struct scan *c, struct bodies_job *job, int64_t set_id, struct err *err)
+{
+    if (job->set_id == set_id) {
+        return true;
+    }
+    sqlite3_stmt *st = db_statement(c->db, SQL_SET, err);
+    if (st == NULL) {
+        return false;
+    }
+    arena_reset(job->arena);
+    sqlite3_bind_int64(st, 1, set_id);
+    int row = db_step(c->db, st, err);
+    bool ok = row == 1 && blob_read_set(db_blob(st, 0), job->arena, &job->set);
+    sqlite3_reset(st);
+    job->set_id = ok ? set_id : 0;
+    return ok || (row >= 0 && db_damaged(c->db, "the labels of a profile", err));
+}
+
+/* Gathers the matching series of a body, and sets body->whole. */
+static bool gather_series(struct scan *c, struct bodies_job *job, const struct body_row *r,
+                          struct store_body *body, struct err *err)
+{
+    const struct catalogue *k = &c->catalogue;
+    uint64_t columns = 0;
+    size_t n = 0;
+    free(job->series);
+    job->series = calloc(r->n_series * SUMMARY_TYPES_MAX + 1, sizeof(void *));
+    if (job->series == NULL) {
+        return err_memory(err);
+    }
+    for (size_t i = 0; i < r->n_series; i++) {
+        const struct catalogue_row *row = catalogue_row(k, r->series[i]);
+        columns |= row != NULL ? row->matched : 0;
+        for (size_t m = catalogue_first_match(k, r->series[i]);
+             m < k->n_matches && k->matches[m].row == r->series[i]; m++) {
+            job->series[n++] = k->matches[m].series;
+        }
+    }
+    body->whole = true;
+    for (size_t i = 0; i < r->n_series; i++) {
+        const struct catalogue_row *row = catalogue_row(k, r->series[i]);
+        body->whole = body->whole && row != NULL && (row->columns & columns & ~row->matched) == 0;
+    }
+    body->series = job->series;
+    body->n_series = n;
+    return true;
+}
+
+/* Checks the bytes of a body. If they have changed on the disk, the body is counted, logged, and
+ * left out of all later answers. */
+static bool is_intact(struct scan *c, const struct body_row *r, struct sv data, const char *id)
+{
+    if (store_hash_fits(data, r->hash)) {
+        return true;
+    }
+    metric_inc(c->store->metrics.bad_rows);
+    log_warn(c->store->options.log, "a profile of the store has changed on the disk",
+             LOG_STR("endpoint", c->store->options.name), LOG_STR("file", c->file->path),
+             LOG_STR("id", id));
+    store_bad_note(c->store, c->file, c->db, r->profile, r->merge);
+    return false;
+}
+
+static bool visit_body(struct scan *c, struct bodies_job *job, struct body_row *r, struct err *err)
+{
+    struct store_body body = {.format = r->format};
+    struct sv data = SV("");
+    char id[STORE_ID_LENGTH + 1];
+    sqlite3_stmt *st = NULL;
+    bool with_data = job->scan == NULL || job->scan->with_data;
+    if (r->merge > 0) {
+        st = open_merge(c, r, &data, err);
+    }
+    if (r->merge > 0 ? st == NULL : with_data && !db_body(c->db, &r->body, &data, err)) {
+        return false;
+    }
+    store_id_format(r->first_ns, r->id_hash, r->profile, id);
+    bool ok = read_set(c, job, r->set_id, err) && gather_series(c, job, r, &body, err);
+    if (ok && (!with_data || is_intact(c, r, data, id))) {
+        body.id = id;
+        body.data = with_data ? data : SV("");
+        body.from_ns = r->from_ns;
+        body.until_ns = r->until_ns;
+        body.labels = job->set.labels;
+        body.n_labels = job->set.n_labels;
+        body.names = job->names_until_ms != 0 ? c->store->options.names : NULL;
+        body.names_until_ms = job->names_until_ms;
+        c->stopped = !job->visit(job->arg, &body);
+        job->visited++;
+    }
+    sqlite3_reset(st);
+    db_body_done(c->db);
+    return ok;
+}
+
+/* Sets *ret to true if the profile has no merge, or if the scan has not visited its merge yet.
+ * Notes the merge as visited. */
+static bool is_first(struct bodies_job *job, const struct body_row *r, bool *ret, struct err *err)
+{
+    struct sv key = {(const char *)&r->merge, sizeof(r->merge)};
+    *ret = r->merge <= 0 || map_get(job->merges, key) == NULL;
+    return !*ret || r->merge <= 0 || map_put(job->merges, key, (void *)(uintptr_t)1, NULL) ||
+           err_memory(err);
+}
+
+static bool bodies_of_file(struct scan *c, struct err *err)
+{
+    struct bodies_job *job = c->job;
+    job->set_id = 0;
+    map_free(job->merges, NULL);
+    job->merges = map_new();
+    if (job->merges == NULL) {
+        return err_memory(err);
+    }
+    bool ok = find_profiles(c, job, err);
+    for (size_t i = 0; ok && i < job->n_found && !c->stopped; i++) {
+        size_t at = job->scan->newest_first ? job->n_found - 1 - i : i;
+        struct body_row r;
+        bool found;
+        bool first = false;
+        ok = read_profile_row(c, job->found[at].profile, &r, &found, err) &&
+             (!found || is_first(job, &r, &first, err)) && (!first || visit_body(c, job, &r, err));
+        c->stopped = c->stopped || (job->scan->limit > 0 && job->visited >= job->scan->limit);
+    }
+    return ok;
+}
+
+static void job_done(struct bodies_job *job)
+{
+    free(job->found);
+    free(job->series);
+    map_free(job->merges, NULL);
+    arena_free(job->arena);
+}
+
+/* Returns the time until which the profiles of a scan that begins now may wait for names; 0: no
+ * names are wanted. */
+static int64_t names_until_ms(const struct store *s)
+{
+    const struct store_names *names = s->options.names;
+    return names != NULL && names->wanted(names->arg) ? clock_mono_ms() + names->wait_ms : 0;
+}
+
+bool store_each_body(struct store *s, const struct store_scan *scan,
+                     bool (*visit)(void *arg, const struct store_body *body), void *arg,
+                     struct err *err)
+{
+    struct bodies_job job = {.scan = scan,
+                             .visit = visit,
+                             .arg = arg,
+                             .arena = arena_new(STORE_BLOB_MAX * 4),
+                             .names_until_ms = names_until_ms(s)};
+    struct scan c = {.store = s, .range = &scan->range, .visit_file = bodies_of_file, .job = &job};
+    bool ok = job.arena != NULL ? scan_run(&c, scan->newest_first, err) : err_memory(err);
+    job_done(&job);
+    return ok;
+}
+
+/* ---- one profile ----------------------------------------------------------------------------- */
+
+struct get_job {
+    struct bodies_job bodies;
+    int64_t time_ms;
+    uint64_t hash;
+    int64_t profile;
+    bool found;
+};
+
+static bool get_from_file(struct scan *c, struct err *err)
+{
+    struct get_job *get = c->job;
+    struct body_row r;
+    bool found;
+    get->bodies.set_id = 0;
+    if (!read_profile_row(c, get->profile, &r, &found, err)) {
+        return false;
+    }
+    if (!found || !store_id_fits(r.first_ns, r.hash, get->time_ms, get->hash)) {
+        return true;
+    }
+    size_t before = get->bodies.visited;
+    bool ok = visit_body(c, &get->bodies, &r, err);
+    get->found = get->bodies.visited > before;
+    c->stopped = c->stopped || get->found;
+    return ok;
+}
+
+bool store_get(struct store *s, struct sv id, bool *ret_found,
+               bool (*visit)(void *arg, const struct store_body *body), void *arg, struct err *err)
+{
+    return store_get_partial(s, id, NULL, ret_found, visit, arg, err);
+}
+
+bool store_get_partial(struct store *s, struct sv id, struct partial *partial, bool *ret_found,
+                       bool (*visit)(void *arg, const struct store_body *body), void *arg,
+                       struct err *err)
+{
+    struct get_job get = {
+        .bodies = {.visit = visit, .arg = arg, .names_until_ms = names_until_ms(s)}};
+    *ret_found = false;
+    if (!store_id_parse(id, &get.time_ms, &get.hash, &get.profile)) {
+        return true;
+    }
+    struct store_range range = {.from_ns = get.time_ms * NS_PER_MS,
+                                .until_ns = get.time_ms * NS_PER_MS + NS_PER_MS - 1,
+                                .partial = partial};
+    struct scan c = {
+        .store = s, .range = &range, .any = true, .visit_file = get_from_file, .job = &get};
+    get.bodies.arena = arena_new(STORE_BLOB_MAX * 4);
+    bool ok = get.bodies.arena != NULL ? scan_run(&c, false, err) : err_memory(err);
+    *ret_found = get.found;
+    job_done(&get.bodies);
+    return ok;
+}
+
+/* ---- the id of a profile --------------------------------------------------------------------- */
+
+struct find_job {
+    uint64_t hash;
+    bool found;
+    char *id;
+};
+
+static bool find_in_file(struct scan *c, struct err *err)
+{
+    struct find_job *find = c->job;
+    sqlite3_stmt *st = db_statement(c->db, SQL_FIND_PROFILE, err);
+    if (st == NULL) {
+        return false;
+    }
+    sqlite3_bind_int64(st, 1, (int64_t)find->hash);
+    sqlite3_bind_int64(st, 2, c->range->from_ns);
+    sqlite3_bind_int64(st, 3, c->range->until_ns);
+    int row = db_step(c->db, st, err);
+    if (row == 1) {
+        store_id_format(sqlite3_column_int64(st, 1), find->hash, sqlite3_column_int64(st, 0),
+                        find->id);
+        find->found = true;
+        c->stopped = true;
+        sqlite3_reset(st);
+    }
+    return row >= 0;
+}
+
+bool store_find(struct store *s, uint32_t second, uint64_t hash, bool *ret_found,
+                char ret_id[STORE_ID_LENGTH + 1], struct err *err)
+{
+    struct find_job find = {.hash = hash, .id = ret_id};
+    struct store_range range = {.from_ns = second * NS_PER_S,
+                                .until_ns = second * NS_PER_S + NS_PER_S - 1};
+    struct scan c = {
+        .store = s, .range = &range, .any = true, .visit_file = find_in_file, .job = &find};
+    bool ok = scan_run(&c, false, err);
+    *ret_found = find.found;
+    return ok;
+}
