@@ -1,6 +1,8 @@
 #include "base/worker.h"
 
+#include <errno.h>
 #include <pthread.h>
+#include <semaphore.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -24,12 +26,14 @@ struct worker {
 };
 
 struct worker_pool {
-    pthread_mutex_t lock; /* guards the queue and closing */
-    pthread_cond_t more;
+    /* Counts the items of the queue, and one more for each worker when the pool closes. In glibc,
+     * pthread_cond_signal() may wait until a worker that was woken earlier has run; sem_post()
+     * never waits, so a submitter is not held up when workers do not get a core. */
+    sem_t items;
+    pthread_mutex_t lock; /* guards the queue */
     struct work *first;
     struct work **end; /* where the next item is linked */
-    bool closing;
-    bool is_low; /* set before the first worker starts */
+    bool is_low;       /* set before the first worker starts */
 
     unsigned n_workers;
     struct worker workers[];
@@ -44,10 +48,9 @@ static void worker_on_home(struct loop_task *task)
 /* Waits for the next item. Returns NULL if the pool closes and no item is left. */
 static struct work *next_item(struct worker_pool *p)
 {
-    pthread_mutex_lock(&p->lock);
-    while (p->first == NULL && !p->closing) {
-        pthread_cond_wait(&p->more, &p->lock);
+    while (sem_wait(&p->items) != 0 && errno == EINTR) {
     }
+    pthread_mutex_lock(&p->lock);
     struct work *w = p->first;
     if (w != NULL) {
         p->first = w->next;
@@ -82,7 +85,7 @@ static struct worker_pool *pool_new(unsigned n, struct err *err)
         return NULL;
     }
     pthread_mutex_init(&p->lock, NULL);
-    pthread_cond_init(&p->more, NULL);
+    sem_init(&p->items, 0, 0);
     p->end = &p->first;
     return p;
 }
@@ -140,14 +143,13 @@ struct worker_pool *worker_pool_free(struct worker_pool *p)
     if (p == NULL) {
         return NULL;
     }
-    pthread_mutex_lock(&p->lock);
-    p->closing = true;
-    pthread_cond_broadcast(&p->more);
-    pthread_mutex_unlock(&p->lock);
+    for (unsigned i = 0; i < p->n_workers; i++) {
+        sem_post(&p->items);
+    }
     for (unsigned i = 0; i < p->n_workers; i++) {
         pthread_join(p->workers[i].thread, NULL);
     }
-    pthread_cond_destroy(&p->more);
+    sem_destroy(&p->items);
     pthread_mutex_destroy(&p->lock);
     free(p);
     return NULL;
@@ -172,6 +174,6 @@ void worker_submit(struct worker_pool *p, struct work *w)
     pthread_mutex_lock(&p->lock);
     *p->end = w;
     p->end = &w->next;
-    pthread_cond_signal(&p->more);
     pthread_mutex_unlock(&p->lock);
+    sem_post(&p->items);
 }

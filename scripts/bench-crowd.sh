@@ -3,7 +3,8 @@
 # requests each at a time (h2load, Debian's nghttp2-client), next to 100 targets with five profiles each every
 # five seconds. Once with the default limits, and once with limits that admit the whole crowd. Each process
 # is measured alone first. h2load runs at the lowest priority, since a crowd has machines of its own.
-# Prints and never fails on a time. Figures: docs/benchmarks.md.
+# A scrape is also late when the machine gives the thread that scrapes no core: how long that thread waited
+# for one is printed, too. Prints and never fails on a time. Figures: docs/benchmarks.md.
 #
 #   BUILD=build scripts/bench-crowd.sh [SECONDS]
 set -eu
@@ -68,10 +69,21 @@ lateness() {
     }' "$1" "$2"
 }
 
-# window NAME: prints what happened since the last reading.
+# waited: for how many ms the thread that scrapes has waited for a core since its start.
+waited() {
+  awk '{ printf "%d", $2 / 1000000 }' "$(dirname "$(grep -lx network "/proc/$server"/task/*/comm)")/schedstat"
+}
+
+begin() {
+  buckets >"$dir/before"
+  waited_before=$(waited)
+}
+
+# window NAME: prints what happened since begin.
 window() {
   buckets >"$dir/after"
-  printf '%-28s %s; resident %s MB, at most %s MB\n' "$1" "$(lateness "$dir/before" "$dir/after")" \
+  printf '%-30s %s; %s ms without a core; resident %s MB, at most %s MB\n' "$1" \
+    "$(lateness "$dir/before" "$dir/after")" "$(($(waited) - waited_before))" \
     "$(awk '/^VmRSS/ { printf "%.0f", $2 / 1024 }' "/proc/$server/status")" \
     "$(awk '/^VmHWM/ { printf "%.0f", $2 / 1024 }' "/proc/$server/status")"
 }
@@ -97,10 +109,10 @@ EOF
   "$build/profpull" run --config "$dir/profpull.yaml" >"$dir/log" 2>&1 &
   server=$!
   sleep 12
-  buckets >"$dir/before"
+  begin
   sleep "$seconds"
   window "$1, alone"
-  buckets >"$dir/before"
+  begin
   nice -n 19 timeout $((seconds + 20)) h2load -D "$seconds" -c 1000 -m 100 -d "$dir/body" \
     -H 'content-type: application/json' \
     "http://127.0.0.1:$((port + 1))/querier.v1.QuerierService/ProfileTypes" >"$dir/h2load" 2>&1 || true
