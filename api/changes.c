@@ -117,6 +117,7 @@ static bool answer(struct exchange *x, const struct query *q, const struct chang
         }
         changes_put_json(question, &c, a->limit, &x->reply);
     }
+    exchange_add_partial(x);
     return buf_ok(&x->reply) || err_memory(err);
 }
 

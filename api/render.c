@@ -294,6 +294,7 @@ static bool render_json(struct exchange *x, const struct tree *tree, const struc
         return false;
     }
     buf_puts(&x->reply, ",\"heatmap\":null}\n");
+    exchange_add_partial(x);
     return true;
 }
 
@@ -368,6 +369,7 @@ static bool render_sides(struct exchange *x, struct arena *arena, atomic_size_t 
     bool ok = b != NULL && tree_diff(a, b, nodes, arena, &graph, err);
     if (ok) {
         write_diff(&graph, &left->type, &x->reply);
+        exchange_add_partial(x);
     }
     tree_free(a);
     tree_free(b);

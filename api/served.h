@@ -13,6 +13,7 @@
 #include "scraper/scraper.h"
 #include "write/write.h"
 
+struct archive_stats;
 struct conditions;
 struct config;
 struct dropped;
@@ -52,6 +53,9 @@ struct served {
     /* Returns the ledger of the endpoint in a slot, or NULL. The member is NULL if there are no
      * ledgers. */
     struct write_ledger (*ledger)(void *arg, size_t endpoint);
+    /* Describes the archive of the endpoint with a name; false if it has none. NULL: there are no
+     * archives. */
+    bool (*archive)(void *arg, const char *endpoint, struct archive_stats *ret);
     /* Says how targets are shared among replicas; returns false if they are not. NULL: they are
      * not. */
     bool (*sharding)(void *arg, struct sharding_counts *ret);

@@ -25,6 +25,13 @@ static bool servers_on_ready(void *arg, struct buf *text)
     return app_ready(s->app, text);
 }
 
+static bool servers_on_archive(void *arg, const char *endpoint, struct archive_stats *ret)
+{
+    const struct servers *s = arg;
+    struct store *store = app_store(s->app, endpoint);
+    return store != NULL && store_archive_stats(store, ret);
+}
+
 static struct write_ledger servers_on_ledger(void *arg, size_t endpoint)
 {
     const struct servers *s = arg;
@@ -115,6 +122,7 @@ static struct served *served_new(struct servers *s, const struct config *config)
             .ready = servers_on_ready,
             .reload = servers_on_reload,
             .ledger = servers_on_ledger,
+            .archive = servers_on_archive,
             .sharding = servers_on_sharding,
             .names = servers_on_names,
             .arg = s,

@@ -10,6 +10,7 @@
 #include "pages/html.h"
 #include "pages/value.h"
 #include "server/routes.h"
+#include "store/archive/archive.h"
 #include "write/conditions.h"
 #include "write/write.h"
 
@@ -83,6 +84,52 @@ static void put_why(struct buf *out, const struct write_condition *c)
     }
 }
 
+/* Describes the archive of an endpoint. False if it has none. */
+static bool archive_of(const struct exchange *x, const struct config_endpoint *e,
+                       struct archive_stats *ret)
+{
+    const struct served *o = x->options->served;
+    return e->archive.url != NULL && o->archive != NULL && o->archive(o->arg, e->name, ret);
+}
+
+/* Writes the lines about an archive: its files, those that wait, and its problems. */
+static void put_archive(struct exchange *x, const struct config_endpoint *e)
+{
+    struct buf *out = &x->reply;
+    struct archive_stats a;
+    if (!archive_of(x, e, &a)) {
+        return;
+    }
+    buf_puts(out, "<p>Archive <span class=\"mono\">");
+    html_text(out, sv_from(a.url));
+    buf_printf(out, "</span>: %" PRIu64 " files (", a.files);
+    value_put(out, (int64_t)a.bytes, SV("bytes"));
+    buf_puts(out, ")");
+    if (a.waiting_files > 0) {
+        buf_printf(out, ", <b class=\"warn\">%" PRIu64 "</b> more wait for their upload (",
+                   a.waiting_files);
+        value_put(out, (int64_t)a.waiting_bytes, SV("bytes"));
+        buf_puts(out, ")");
+    }
+    buf_puts(out, "</p>\n");
+    if (a.problem[0] != '\0') {
+        buf_puts(out, "<p class=\"bad\">");
+        html_text(out, sv_from(a.problem));
+        buf_puts(out, "</p>");
+    }
+    if (a.conflict) {
+        buf_puts(out, "<p class=\"bad\">Another process uses the name of this writer, ");
+        html_text(out, sv_from(a.writer));
+        buf_puts(out, ": set <code>store.archive.name</code> to different names.</p>");
+    }
+    if (a.foreign > 0) {
+        buf_printf(out,
+                   "<p class=\"hint\">%" PRIu64 " objects under the prefix do not belong to "
+                   "the archive.</p>",
+                   a.foreign);
+    }
+}
+
 static void put_destination(struct exchange *x, size_t i)
 {
     struct buf *out = &x->reply;
@@ -113,6 +160,7 @@ static void put_destination(struct exchange *x, size_t i)
         value_put(out, (int64_t)l.queued_bytes, SV("bytes"));
         buf_puts(out, ".</p>");
     }
+    put_archive(x, e);
     put_drops(out, &l);
     buf_puts(out, "</section>\n");
     buf_done(&url);
@@ -150,6 +198,28 @@ static void put_condition(struct exchange *x, const struct config_endpoint *e)
                (double)age_ms / (double)MS_PER_S, e->queue_max_bytes);
 }
 
+static void put_archive_json(struct exchange *x, const struct config_endpoint *e)
+{
+    struct buf *out = &x->reply;
+    struct archive_stats a;
+    if (!archive_of(x, e, &a)) {
+        return;
+    }
+    int64_t age_ms = a.listed_ms > 0 ? clock_mono_ms() - a.listed_ms : 0;
+    json_key("archive", out);
+    buf_puts(out, "{");
+    json_member("url", sv_from(a.url), out);
+    json_member("writer", sv_from(a.writer), out);
+    buf_printf(out,
+               ",\"up\":%s,\"files\":%" PRIu64 ",\"bytes\":%" PRIu64 ",\"waitingFiles\":%" PRIu64
+               ",\"waitingBytes\":%" PRIu64 ",\"foreignObjects\":%" PRIu64
+               ",\"conflict\":%s,\"listedAgeSeconds\":%.3f",
+               a.up ? "true" : "false", a.files, a.bytes, a.waiting_files, a.waiting_bytes,
+               a.foreign, a.conflict ? "true" : "false", (double)age_ms / (double)MS_PER_S);
+    json_member("lastError", sv_from(a.problem), out);
+    buf_putc(out, '}');
+}
+
 static void put_json(struct exchange *x, size_t i)
 {
     struct buf *out = &x->reply;
@@ -171,7 +241,9 @@ static void put_json(struct exchange *x, size_t i)
     for (unsigned d = 0; d < WRITE_DROPS; d++) {
         buf_printf(out, "%s\"%s\":%" PRIu64, d > 0 ? "," : "", write_drop_name(d), l.dropped[d]);
     }
-    buf_puts(out, "}}");
+    buf_putc(out, '}');
+    put_archive_json(x, e);
+    buf_putc(out, '}');
     buf_done(&url);
 }
 

@@ -478,6 +478,7 @@ void v1_overview(struct exchange *x)
         put_json_row(&o.rows.at[i], out);
     }
     buf_puts(out, "\n]}\n");
+    exchange_add_partial(x);
     x->content_type = "application/json";
     buf_puts(&x->headers, "Cache-Control: no-store\r\n");
     view_done(&v);

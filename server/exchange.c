@@ -102,6 +102,21 @@ void exchange_mark_partial(struct exchange *x)
     buf_puts(&x->headers, "\r\n");
 }
 
+void exchange_add_partial(struct exchange *x)
+{
+    struct buf *out = &x->reply;
+    bool line = out->len > 0 && out->data[out->len - 1] == '\n';
+    size_t n = out->len - line;
+    if (x->partial == NULL || x->partial->parts == 0 || !buf_ok(out) || n < 2 ||
+        out->data[n - 1] != '}') {
+        return;
+    }
+    out->len = n - 1;
+    buf_printf(out, ",\"partial\":{\"parts\":%zu", x->partial->parts);
+    json_member("why", sv_from(x->partial->why), out);
+    buf_puts(out, line ? "}}\n" : "}}");
+}
+
 void exchange_text(struct exchange *x, int status, const char *content_type, struct sv text)
 {
     x->status = status;

@@ -72,6 +72,10 @@ bool exchange_decode(const char *header, struct sv coding, struct sv body, struc
                      struct sv *ret_body, struct err *err);
 /* Appends the header of a response that is not complete. */
 void exchange_mark_partial(struct exchange *x);
+/* Adds the member "partial" to a response that is one object of JSON, if parts are missing in it:
+ * {"parts": their number, "why": the reason of the first one}. For formats whose readers skip
+ * members that they do not know. */
+void exchange_add_partial(struct exchange *x);
 /* Compresses the response if the client accepts gzip and the response is large enough. */
 void exchange_deflate(struct exchange *x);
 /* Sets the status and a body of text. */

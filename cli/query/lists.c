@@ -27,7 +27,7 @@ static int print_list(const struct question *q, json_t *list)
         }
     }
     json_decref(list);
-    return question_print(buf_ok(&text) || err_memory(&err), &text, &err);
+    return question_print(q, buf_ok(&text) || err_memory(&err), &text, &err);
 }
 
 int show_services(struct question *q)

@@ -105,13 +105,37 @@ void question_title(const struct query_peer *peer, const struct query_ask *ask, 
     }
 }
 
-int question_print(bool ok, struct buf *text, const struct err *err)
+/* Moves the text of an object into *ret, with the member "partial" first. */
+static bool add_partial(const char *partial, struct buf *text, struct buf *ret)
 {
+    char *why = NULL;
+    unsigned long parts = strtoul(partial, &why, 10);
+    buf_init(ret, REMOTE_BODY_MAX);
+    buf_printf(ret, "{\"partial\":{\"parts\":%lu", parts);
+    json_member("why", sv_from(strncmp(why, "; ", 2) == 0 ? why + 2 : why), ret);
+    buf_putc(ret, '}');
+    const char *rest = text->data + 1 + strspn(text->data + 1, " \n");
+    buf_puts(ret, *rest == '}' ? "" : ",");
+    bool ok = buf_puts(ret, text->data + 1);
+    buf_done(text);
+    return ok;
+}
+
+int question_print(const struct question *q, bool ok, struct buf *text, const struct err *err)
+{
+    const char *partial = remote_partial(q->peer.remote);
+    struct buf marked;
     if (!ok) {
         buf_done(text);
         return query_fail(err);
     }
-    int code = cmd_print(true, text, stdout);
+    /* The member of a server's own object stays. */
+    if (partial != NULL && q->args->json && text->len > 0 && text->data[0] == '{' &&
+        strstr(text->data, "\"partial\"") == NULL) {
+        ok = add_partial(partial, text, &marked);
+        *text = marked;
+    }
+    int code = cmd_print(ok, text, stdout);
     return code == EXIT_DONE ? cmd_flush(EXIT_DONE) : code;
 }
 

@@ -74,8 +74,9 @@ bool question_own_tree(struct question *q, struct tree **ret, char unit[TOP_UNIT
                        int *ret_code);
 /* Appends a title for a profile: "cart, cpu", or the name of a file. */
 void question_title(const struct query_peer *peer, const struct query_ask *ask, struct buf *out);
-/* Prints a text that a subject has made, or the error. Frees the text. Returns the exit code. */
-int question_print(bool ok, struct buf *text, const struct err *err);
+/* Prints a text that a subject has made, or the error. An object of JSON gets the member "partial"
+ * first, if the server could not read all of its parts. Frees the text. Returns the exit code. */
+int question_print(const struct question *q, bool ok, struct buf *text, const struct err *err);
 
 /* Runs one subject: services, types, top, flame, diff, peek, changes or merge. */
 int question_run(const struct query_args *args, const char *subject, const char *operand);

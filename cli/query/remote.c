@@ -1,6 +1,7 @@
 #include "cli/query/remote.h"
 
 #include <jansson.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,10 +9,13 @@
 #include "cli/one_endpoint.h"
 #include "http/http.h"
 #include "http/url.h"
+#include "server/exchange.h"
 
 #define URL_MAX ((size_t)64 * 1024)
 /* Bytes of a response that an error quotes. */
 #define QUOTE_MAX 300
+/* Bytes of the header of a response that is not complete. */
+#define PARTIAL_MAX 1024
 #define STATUS_OK 200
 #define STATUS_NO_CONTENT 204
 #define STATUS_NOT_FOUND 404
@@ -26,6 +30,7 @@ struct remote {
     struct buf *answer;
     struct err *err;
     bool ok;
+    char partial[PARTIAL_MAX]; /* what the last response lacks that was not complete; "": none */
 };
 
 struct remote *remote_new(const struct config_endpoint_flags *flags, int64_t timeout_ms,
@@ -124,6 +129,31 @@ static void remote_on_done(void *arg, const struct http_response *response)
     loop_stop(r->loop);
 }
 
+/* Reports a response that is not complete, once for each reason: `--watch` repeats requests. */
+static void remote_on_field(void *arg, struct sv name, struct sv value)
+{
+    struct remote *r = ((const struct call *)arg)->remote;
+    char text[PARTIAL_MAX];
+    if (!sv_eq_nocase(name, EXCHANGE_PARTIAL)) {
+        return;
+    }
+    (void)snprintf(text, sizeof(text), "%.*s", SV_ARG(value));
+    for (char *c = text; *c != '\0'; c++) {
+        *c = *c >= ' ' && *c <= '~' ? *c : ' ';
+    }
+    if (strcmp(text, r->partial) != 0) {
+        memcpy(r->partial, text, sizeof(text));
+        fprintf(stderr,
+                "profpull: the answer is not complete; number of parts that cannot be read: %s\n",
+                text);
+    }
+}
+
+const char *remote_partial(const struct remote *r)
+{
+    return r != NULL && r->partial[0] != '\0' ? r->partial : NULL;
+}
+
 static size_t fill_headers(const struct remote *r,
                            struct http_header headers[2 + REMOTE_HEADERS_MAX])
 {
@@ -159,6 +189,7 @@ static bool run_request(struct remote *r, const char *url)
         .timeout_ms = r->timeout_ms,
         .max_body = REMOTE_BODY_MAX,
         .accept_gzip = true,
+        .on_field = remote_on_field,
         .on_done = remote_on_done,
         .arg = &call,
     };

@@ -29,6 +29,10 @@ struct remote *remote_free(struct remote *r); /* accepts NULL, returns NULL */
 /* Returns the URL as the user gave it. */
 const char *remote_url(const struct remote *r);
 
+/* Returns "N; REASON" if a response since the start was not complete, because the server could not
+ * read all parts; NULL otherwise. The first such response is also reported on standard error. */
+const char *remote_partial(const struct remote *r);
+
 struct remote_request {
     const char *path;         /* appended to the URL */
     struct sv query;          /* encoded; may be empty */

@@ -331,7 +331,7 @@ static int print_answer(const struct question *q, json_t *root, double percent)
     } else {
         print_comparison(q, root, &text);
     }
-    int code = question_print(buf_ok(&text) || err_memory(&err), &text, &err);
+    int code = question_print(q, buf_ok(&text) || err_memory(&err), &text, &err);
     return code == EXIT_DONE && list == NULL ? judge(q, root, percent) : code;
 }
 

@@ -61,7 +61,7 @@ static int print_changes(const struct question *q, const struct tree *base, cons
         ok = buf_ok(&text) || err_memory(&err);
     }
     arena_free(arena);
-    return question_print(ok, &text, &err);
+    return question_print(q, ok, &text, &err);
 }
 
 /* A side without profiles is empty: every function has grown, or shrunk. */

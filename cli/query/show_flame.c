@@ -24,7 +24,7 @@ static int print_tree(const struct question *q, struct tree *t, const char *unit
     bool ok = q->args->json ? flame_json(t, unit, &text, &err)
                             : flame_print(t, &options, &q->terminal, &text, &err);
     buf_done(&title);
-    return question_print(ok, &text, &err);
+    return question_print(q, ok, &text, &err);
 }
 
 /* Shows the graph until the user quits. A signal that ended it ends the process, too. */

@@ -20,7 +20,7 @@ int show_peek(struct question *q)
         (q->args->json ? peek_json : peek_print)(&peek, unit, &text);
         ok = buf_ok(&text) || err_memory(&err);
     }
-    code = question_print(ok, &text, &err);
+    code = question_print(q, ok, &text, &err);
     arena_free(arena);
     tree_free(t);
     return code;

@@ -26,7 +26,7 @@ static int print_once(struct question *q)
     bool ok = q->args->json ? top_json(t, unit, limit, &text, &err)
                             : top_print(t, unit, limit, &text, &err);
     tree_free(t);
-    return question_print(ok, &text, &err);
+    return question_print(q, ok, &text, &err);
 }
 
 /* Asks again and again, until standard output cannot be written or a signal ends the process. The

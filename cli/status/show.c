@@ -58,6 +58,15 @@ static uint64_t dropped_of(const json_t *destination)
     return sum;
 }
 
+/* Returns the reason why an archive needs attention; "" if it does not. */
+static const char *archive_problem(const json_t *archive)
+{
+    const char *why = text_of(archive, "lastError");
+    return why[0] == '\0' && is_true(archive, "conflict")
+               ? "another process uses the name of this writer: set store.archive.name"
+               : why;
+}
+
 bool status_is_well(const json_t *status)
 {
     bool well = is_true(status, "healthy") && is_true(status, "ready") &&
@@ -74,7 +83,8 @@ bool status_is_well(const json_t *status)
     }
     json_array_foreach(json_object_get(status, "destinations"), i, v)
     {
-        well = well && is_true(v, "up");
+        well =
+            well && is_true(v, "up") && archive_problem(json_object_get(v, "archive"))[0] == '\0';
     }
     return well;
 }
@@ -283,6 +293,22 @@ static void show_sources(struct shower *s, const json_t *sources)
     }
 }
 
+static void show_archive(struct shower *s, const json_t *a)
+{
+    int64_t waiting = number_of(a, "waitingFiles");
+    const char *why = archive_problem(a);
+    if (!json_is_object(a)) {
+        return;
+    }
+    say(s, INDENT, why[0] == '\0' ? "" : BAD,
+        "archive %s: %" PRIi64 " files (%.1f MiB), %" PRIi64 " wait for their upload (%.1f MiB)",
+        text_of(a, "url"), number_of(a, "files"), (double)number_of(a, "bytes") / (1024.0 * 1024.0),
+        waiting, (double)number_of(a, "waitingBytes") / (1024.0 * 1024.0));
+    if (why[0] != '\0') {
+        say(s, INDENT, BAD, "%s", why);
+    }
+}
+
 static void show_destination(struct shower *s, const json_t *v)
 {
     char age[32];
@@ -306,6 +332,7 @@ static void show_destination(struct shower *s, const json_t *v)
         say(s, INDENT, BAD, "%s", why);
         say(s, INDENT, BOLD, "%s%s", advice[0] != '\0' ? "-> " : "", advice);
     }
+    show_archive(s, json_object_get(v, "archive"));
 }
 
 static void show_destinations(struct shower *s, const json_t *destinations)

@@ -104,6 +104,19 @@ TEST(what_fails)
          false,
          "main: down since 2026-01-01T00:00:00.000Z\n    http://s:1\n    0 sent, 0 dropped, 0 "
          "queued (0.0 MiB, 0% of the room), 0 in flight\n    HTTP 401\n    -> set a token\n"},
+        {"destinations",
+         "[{'name':'kept','up':true,'url':'store:///d','archive':{'url':'s3://b/p','up':true,"
+         "'files':12,'bytes':3145728,'waitingFiles':2,'waitingBytes':1048576,'conflict':false,"
+         "'lastError':''}}]",
+         true, "    archive s3://b/p: 12 files (3.0 MiB), 2 wait for their upload (1.0 MiB)\n"},
+        {"destinations",
+         "[{'name':'kept','up':true,'archive':{'url':'s3://b/p','conflict':false,"
+         "'lastError':'HTTP 403'}}]",
+         false, "0 wait for their upload (0.0 MiB)\n    HTTP 403\n"},
+        {"destinations",
+         "[{'name':'kept','up':true,'archive':{'url':'s3://b/p','conflict':true,"
+         "'lastError':''}}]",
+         false, "another process uses the name of this writer"},
         {"sharding", "null", true, "main: up"},
         {"symbols", "{'named':0,'partly':0,'unnamed':0,'asks':1,'failures':0}", true,
          "of other members\n"},

@@ -151,6 +151,33 @@ TEST(values_that_repeat)
     assert_false(request_header_lists(&r, "Accept", "b"));
 }
 
+/* The member is added to objects only, and only if parts are missing. */
+TEST(a_partial_object_says_so_in_a_member)
+{
+    static const struct {
+        const char *body;
+        const char *want;
+    } rows[] = {
+        {"{\"a\":1}", "{\"a\":1,\"partial\":{\"parts\":1,\"why\":\"a \\\"b\\\"\"}}"},
+        {"{\"a\":1}\n", "{\"a\":1,\"partial\":{\"parts\":1,\"why\":\"a \\\"b\\\"\"}}\n"},
+        {"[1]", "[1]"},
+        {"", ""},
+        {"}", "}"},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct partial partial = {.parts = 0};
+        struct exchange x = {.partial = &partial};
+        buf_init(&x.reply, 4096);
+        buf_puts(&x.reply, rows[i].body);
+        exchange_add_partial(&x);
+        CHECK_STR(x.reply.len > 0 ? x.reply.data : "", rows[i].body, "complete");
+        partial_note(&partial, "a \"b\"");
+        exchange_add_partial(&x);
+        CHECK_STR(x.reply.len > 0 ? x.reply.data : "", rows[i].want, rows[i].body);
+        buf_done(&x.reply);
+    }
+}
+
 TEST(a_partial_response_says_so_in_a_header)
 {
     struct partial partial = {.parts = 0};
