@@ -132,7 +132,8 @@ bool view_begin(struct view *v, const struct exchange *x, struct err *err)
                               .deadline_ms = x->deadline_ms,
                               .cancelled = x->cancelled,
                               .bytes_max = x->bytes_max,
-                              .arena = v->arena};
+                              .arena = v->arena,
+                              .partial = x->partial};
     return true;
 }
 

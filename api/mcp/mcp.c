@@ -109,9 +109,13 @@ static bool list_tools(const struct exchange *x, struct mcp_message *m, struct b
 }
 
 /* Appends the result of a tool. An error is for the assistant, which may ask again. */
-static void put_answer(const struct mcp_message *m, bool ok, struct buf *text,
-                       const struct err *err, struct buf *out)
+static void put_answer(const struct exchange *x, const struct mcp_message *m, bool ok,
+                       struct buf *text, const struct err *err, struct buf *out)
 {
+    if (ok && x->partial != NULL && x->partial->parts > 0) {
+        buf_printf(text, "This answer is not complete: parts that cannot be read: %zu. %s\n",
+                   x->partial->parts, x->partial->why);
+    }
     if (!ok) {
         buf_clear(text);
         buf_printf(text, "%s%s", err->msg,
@@ -141,7 +145,7 @@ static bool call_tool(const struct exchange *x, struct mcp_message *m, struct bu
                              .arena = arena_new(x->bytes_max / 2),
                              .text = &text};
     bool ok = call.arena != NULL ? tool_run(t, &call, &err) : err_memory(&err);
-    put_answer(m, ok, &text, &err, out);
+    put_answer(x, m, ok, &text, &err, out);
     ask_count_damaged(x, &call.damaged);
     arena_free(call.arena);
     buf_done(&text);

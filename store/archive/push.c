@@ -111,9 +111,13 @@ static enum bucket_result read_beat(struct push *p, char text[HEARTBEAT_MAX], si
     struct bucket_read got = {.len = 0};
     (void)snprintf(key, sizeof(key), "%s/" ARCHIVE_HEARTBEAT, p->options->writer);
     *ret_n = 0;
-    enum bucket_result result = p->inner.head(p->inner.arg, key, archive_deadline(), &o, err);
-    if (result == BUCKET_OK && o.size > 0) {
-        result = p->inner.get(p->inner.arg, key, &r, archive_deadline(), &got, err);
+    /* The response to GET says why a request is refused; that to HEAD has no body. */
+    enum bucket_result result = p->inner.get(p->inner.arg, key, &r, archive_deadline(), &got, err);
+    if (result == BUCKET_REFUSED) {
+        return BUCKET_OK; /* an empty object has no first byte */
+    }
+    if (result == BUCKET_OK) {
+        result = p->inner.head(p->inner.arg, key, archive_deadline(), &o, err);
     }
     *ret_n = got.len;
     *ret_ns = o.modified_ns;
@@ -125,7 +129,7 @@ static bool name_is_free(struct push *p, struct err *err)
 {
     char text[HEARTBEAT_MAX];
     size_t n;
-    int64_t ns;
+    int64_t ns = 0;
     uint64_t version = 0;
     struct sv id = SV("");
     struct err why = ERR_INIT;

@@ -1,13 +1,16 @@
-// Package s3 is a fake of a bucket of S3: PUT of objects, which computes the signature of what
-// has arrived, and with the errors of the real one.
+// Package s3 is a fake of a bucket of S3, or of Google with the same API: it computes the signature of what has
+// arrived, or compares the token, counts requests, and fails on demand with the errors of the real one.
 package s3
 
 import (
 	"crypto/hmac"
+	"crypto/md5"
 	"crypto/sha256"
+	"encoding/base64"
 	"encoding/hex"
 	"fmt"
 	"io"
+	"math/rand"
 	"net/http"
 	"net/url"
 	"sort"
@@ -41,6 +44,8 @@ type Object struct {
 	Metadata map[string]string
 	Type     string
 	Puts     int
+	ETag     string
+	modified time.Time
 }
 
 // Server is a running fake with one bucket.
@@ -55,16 +60,35 @@ type Server struct {
 	Ahead time.Duration
 	// ReadOnly denies the access key to write.
 	ReadOnly bool
+	// Bearer is the only access token that is accepted, in place of signatures, if it is set.
+	Bearer string
+	// ListLate is for how long lists do not have a new object. PageMax limits the keys of a page; 0: 1,000.
+	ListLate time.Duration
+	PageMax  int
+	// WithoutRanges answers a range with the whole object. LosePart forgets the first part of each upload.
+	WithoutRanges, LosePart bool
+	// Cut ends the connection in the middle of an object that is sent, Lose after a change and before its answer; both
+	// are the part of the requests to which that happens, as is Busy for 503 SlowDown and Vanish for 404.
+	Cut, Lose, Busy, Vanish float64
+	// Arrived is called with each request, before it is answered.
+	Arrived func(r *http.Request)
+	// Delay comes before each answer; Quota is the number of bytes that the bucket takes, 0: any.
+	Delay time.Duration
+	Quota int
 
-	mu      sync.Mutex
-	objects map[string]*Object
-	refused []string
+	mu          sync.Mutex
+	objects     map[string]*Object
+	uploads     map[string]*upload
+	uploadCount int
+	refused     []string
+	counts      map[string]int
+	sentBytes   int
 }
 
 // Start runs a server on an address of its own.
 func Start() (*Server, error) {
 	s := &Server{Bucket: Bucket, Region: Region, KeyID: KeyID, Secret: Secret,
-		objects: map[string]*Object{}}
+		objects: map[string]*Object{}, uploads: map[string]*upload{}, counts: map[string]int{}}
 	var err error
 	s.Server, err = loop.Start("", http.HandlerFunc(s.serve), nil)
 	return s, err
@@ -86,12 +110,6 @@ func (s *Server) Expect(token string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.Token = token
-}
-
-func (s *Server) token() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.Token
 }
 
 // Refused lists the requests that were not taken, by the code of the answer.
@@ -116,17 +134,70 @@ func Error(code, message, more string) string {
 		"<RequestId>4442587FB7D0A2F9</RequestId></Error>"
 }
 
+// Set changes settings while the server runs.
+func (s *Server) Set(change func(s *Server)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	change(s)
+}
+
+// Requests counts the requests of a method that have come since Forget; "": all.
+func (s *Server) Requests(method string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if method != "" {
+		return s.counts[method]
+	}
+	n := 0
+	for _, c := range s.counts {
+		n += c
+	}
+	return n
+}
+
+// Sent counts the bytes of objects that were sent since Forget.
+func (s *Server) Sent() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.sentBytes
+}
+
+// Forget sets the counts to 0.
+func (s *Server) Forget() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.counts, s.sentBytes = map[string]int{}, 0
+}
+
+func (s *Server) sent(n int) { s.sentBytes += n }
+
+func (s *Server) arrived(method string) (time.Duration, func(*http.Request)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.counts[method]++
+	return s.Delay, s.Arrived
+}
+
+// happens is true for a part of the calls.
+func happens(part float64) bool { return part > 0 && rand.Float64() < part }
+
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
+	delay, arrived := s.arrived(r.Method)
+	if arrived != nil {
+		arrived(r)
+	}
+	if delay > 0 {
+		time.Sleep(delay)
+	}
 	if s.Faults.Apply(w, r) {
 		return
 	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 	f := fail(http.StatusBadRequest, "IncompleteBody", "You did not provide the number of bytes specified by the Content-Length HTTP header")
 	if err == nil {
-		f = s.put(r, body)
+		f = s.answer(w, r, body)
 	}
 	if f == nil {
-		w.Header().Set("ETag", fmt.Sprintf("%q", sum(body)[:32]))
 		return
 	}
 	s.mu.Lock()
@@ -134,30 +205,54 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	s.mu.Unlock()
 	w.Header().Set("Content-Type", "application/xml")
 	w.WriteHeader(f.status)
-	_, _ = io.WriteString(w, Error(f.code, f.message, f.more))
+	if r.Method != http.MethodHead {
+		_, _ = io.WriteString(w, Error(f.code, f.message, f.more))
+	}
 }
 
-func (s *Server) put(r *http.Request, body []byte) *failure {
-	if r.Method != http.MethodPut || r.URL.RawQuery != "" {
-		return fail(http.StatusMethodNotAllowed, "MethodNotAllowed", "The specified method is not allowed against this resource.")
-	}
-	if r.ContentLength < 0 || len(r.TransferEncoding) > 0 {
+func (s *Server) answer(w http.ResponseWriter, r *http.Request, body []byte) *failure {
+	if (r.Method == http.MethodPut || len(body) > 0) && (r.ContentLength < 0 || len(r.TransferEncoding) > 0) {
 		return fail(http.StatusLengthRequired, "MissingContentLength", "You must provide the Content-Length HTTP header.")
 	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if f := s.check(r, body); f != nil {
 		return f
 	}
-	bucket, key := strings.TrimSuffix(r.Host, "."+s.Domain), strings.TrimPrefix(r.URL.Path, "/")
-	if s.Domain == "" {
-		bucket, key, _ = strings.Cut(key, "/")
+	if sent := r.Header.Get("Content-Md5"); sent != "" {
+		if h := md5.Sum(body); base64.StdEncoding.EncodeToString(h[:]) != sent {
+			return fail(http.StatusBadRequest, "BadDigest", "The Content-MD5 you specified did not match what we received.")
+		}
 	}
+	if happens(s.Busy) {
+		return fail(http.StatusServiceUnavailable, "SlowDown", "Please reduce your request rate.")
+	}
+	if r.Method != http.MethodGet && r.Method != http.MethodHead && happens(s.Lose) {
+		defer panic(http.ErrAbortHandler)
+	}
+	bucket, key := s.keyOf(r)
 	if bucket != s.Bucket {
 		return fail(http.StatusNotFound, "NoSuchBucket", "The specified bucket does not exist")
+	}
+	if r.Method != http.MethodPut || r.URL.RawQuery != "" {
+		return s.handle(w, r, key, body)
 	}
 	if s.ReadOnly {
 		return fail(http.StatusForbidden, "AccessDenied", "Access Denied")
 	}
-	return s.store(r, key, body)
+	if f := s.store(r, key, body); f != nil {
+		return f
+	}
+	w.Header().Set("ETag", s.objects[key].ETag)
+	return nil
+}
+
+// full returns true if the bucket has no room for so many bytes.
+func (s *Server) full(n int) bool {
+	for _, o := range s.objects {
+		n += len(o.Body)
+	}
+	return s.Quota > 0 && n > s.Quota
 }
 
 func (s *Server) store(r *http.Request, key string, body []byte) *failure {
@@ -174,15 +269,11 @@ func (s *Server) store(r *http.Request, key string, body []byte) *failure {
 	if size > maxMetadata {
 		return fail(http.StatusBadRequest, "MetadataTooLarge", "Your metadata headers exceed the maximum allowed metadata size")
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	o := s.objects[key]
-	if o == nil {
-		o = &Object{}
-		s.objects[key] = o
+	if s.full(len(body)) {
+		return fail(http.StatusInsufficientStorage, "XMinioStorageFull", "Storage backend has reached its minimum free drive threshold.")
 	}
-	o.Body, o.Metadata, o.Type = body, metadata, r.Header.Get("Content-Type")
-	o.Puts++
+	o := s.put1(key, body, etag(body))
+	o.Metadata, o.Type = metadata, r.Header.Get("Content-Type")
 	return nil
 }
 
@@ -223,6 +314,12 @@ func parse(header string) (a authorization, ok bool) {
 
 // check is about who asks.
 func (s *Server) check(r *http.Request, body []byte) *failure {
+	if s.Bearer != "" {
+		if r.Header.Get("Authorization") != "Bearer "+s.Bearer {
+			return fail(http.StatusUnauthorized, "AuthenticationRequired", "Authentication required.")
+		}
+		return nil
+	}
 	a, ok := parse(r.Header.Get("Authorization"))
 	if r.Header.Get("Authorization") == "" {
 		return fail(http.StatusForbidden, "AccessDenied", "Access Denied")
@@ -239,7 +336,7 @@ func (s *Server) check(r *http.Request, body []byte) *failure {
 		f.more = "<Region>" + s.Region + "</Region>"
 		return f
 	}
-	if r.Header.Get("X-Amz-Security-Token") != s.token() {
+	if r.Header.Get("X-Amz-Security-Token") != s.Token {
 		return fail(http.StatusBadRequest, "ExpiredToken", "The provided token has expired.")
 	}
 	at, err := time.Parse(stamp, r.Header.Get("X-Amz-Date"))
@@ -286,6 +383,18 @@ func encode(path string) string {
 	return b.String()
 }
 
+// query is the canonical query of a signature: sorted, and everything but the unreserved characters encoded.
+func query(u *url.URL) string {
+	var all []string
+	for name, values := range u.Query() {
+		for _, v := range values {
+			all = append(all, strings.ReplaceAll(encode(name), "/", "%2F")+"="+strings.ReplaceAll(encode(v), "/", "%2F"))
+		}
+	}
+	sort.Strings(all)
+	return strings.Join(all, "&")
+}
+
 func mac(key []byte, text string) []byte {
 	h := hmac.New(sha256.New, key)
 	_, _ = io.WriteString(h, text)
@@ -298,7 +407,7 @@ func (s *Server) sign(r *http.Request, a authorization, content string) string {
 	if err != nil {
 		return ""
 	}
-	canonical := r.Method + "\n" + encode(path) + "\n\n"
+	canonical := r.Method + "\n" + encode(path) + "\n" + query(r.URL) + "\n"
 	for _, name := range a.signed {
 		value := strings.Join(r.Header.Values(name), ",")
 		switch {

@@ -158,3 +158,19 @@ func TestAnswers(t *testing.T) {
 	_, ok := s.Objects()["env=test/a+b/ä.pb.gz"]
 	check.Expect(t, ok, "stored %v", s.Objects())
 }
+
+// The signature of AWS's published example of a list: the query is a part of it.
+func TestSignatureOfAQuery(t *testing.T) {
+	s := &Server{Secret: "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"}
+	r, err := http.NewRequest(http.MethodGet, "https://examplebucket.s3.amazonaws.com/?max-keys=2&prefix=J", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	content := sum(nil)
+	r.Header.Set("X-Amz-Date", "20130524T000000Z")
+	r.Header.Set("X-Amz-Content-Sha256", content)
+	a := authorization{date: "20130524", region: "us-east-1", signed: usual}
+	if got := s.sign(r, a, content); got != "34b48302e7b5fa45bde8084f4b7868a86f0a534bc59db6670ed5711ef69dc6f7" {
+		t.Errorf("signature %s", got)
+	}
+}
