@@ -12,6 +12,8 @@
 #define LINE_MAX_BYTES ((size_t)64 * 1024)
 #define INDENT 4
 #define NAME_WIDTH_MAX 30
+/* The largest number that is taken from an answer, so that products and sums of several fit. */
+#define NUMBER_MAX INT64_C(1000000000000000)
 #define GOOD "\033[32m"
 #define BAD "\033[31m"
 #define BOLD "\033[1m"
@@ -32,8 +34,10 @@ static const char *text_of(const json_t *object, const char *key)
 
 static int64_t number_of(const json_t *object, const char *key)
 {
-    const json_t *value = json_object_get(object, key);
-    return json_is_real(value) ? (int64_t)json_real_value(value) : json_integer_value(value);
+    double value = json_number_value(json_object_get(object, key));
+    return value >= (double)NUMBER_MAX    ? NUMBER_MAX
+           : value <= (double)-NUMBER_MAX ? -NUMBER_MAX
+                                          : (int64_t)value;
 }
 
 static bool is_true(const json_t *object, const char *key)

@@ -168,3 +168,17 @@ TEST(narrow_and_hostile)
     free(text);
     json_decref(root);
 }
+
+/* Numbers that no profpull sends: larger than 64 bits, and so large that a product of them is. */
+TEST(numbers_without_bounds)
+{
+    json_t *root = load("{'uptimeSeconds':9223372036854775807,'jobs':[{'job':'pods','up':1e300,"
+                        "'down':-1e300}],'destinations':[{'name':'main','queued':3.7,"
+                        "'queuedBytes':9000000000000000000,'queueLimitBytes':9e18,"
+                        "'oldestAgeSeconds':1e86}]}");
+    char *text = show(root, 200, false);
+    CHECK_CONTAINS(text, "pods 1000000000000000 -1000000000000000 ", "");
+    CHECK_CONTAINS(text, "3 queued", "");
+    free(text);
+    json_decref(root);
+}
