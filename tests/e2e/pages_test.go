@@ -153,7 +153,7 @@ func TestLargeFlameGraph(t *testing.T) {
 	t.Parallel()
 	functions := 100000
 	if instrumented(t) {
-		functions = 20000 // the program needs some time for 100,000 nodes, and the browser does not wait so long
+		functions = 5000 // the program needs minutes for 100,000 nodes, and the browser does not wait so long
 	}
 	b := newBrowser(t)
 	large := newTarget(t, target.Options{Functions: 1, Bodies: map[string][]byte{
