@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "pprof/delta_private.h"
+#include "pprof/quick.h"
 
 /* The size of a cache of short labels by their bytes. A profile has few different labels, such as
  * sizes of allocations. */
@@ -174,8 +175,20 @@ static bool read_any_fields(struct reading *s, struct sv message)
     return r.problem == NULL;
 }
 
+/* Reads values that are fields of their own, as Go writes one or two. */
+static inline bool read_single_values(struct reading *s, struct rest *r)
+{
+    for (; is_next(r, SAMPLE_VALUE << 3 | WIRE_VARINT); s->n_values++) {
+        if (s->n_values == s->columns->types) {
+            return false;
+        }
+        s->values[s->n_values] = (int64_t)take(r, SAMPLE_VALUE);
+    }
+    return r->next != NULL && r->next <= r->end;
+}
+
 /* Reads the usual fields at the start of a sample; *ret_rest is the rest. Nearly all samples
- * consist of packed locations, packed values, and labels, all of them short. */
+ * consist of packed locations, values, and labels, all of them short. */
 static inline bool read_usual_fields(struct reading *s, struct sv message, struct sv *ret_rest)
 {
     const char *end = message.p + message.n;
@@ -183,12 +196,16 @@ static inline bool read_usual_fields(struct reading *s, struct sv message, struc
     if (frames.p == NULL) {
         return true;
     }
-    struct sv values = wire_short_field(frames.p + frames.n, end, SAMPLE_VALUE);
-    if (values.p == NULL) {
-        return true;
+    struct rest r = {.next = frames.p + frames.n, .end = end, .readable = s->readable};
+    struct sv values = wire_short_field(r.next, end, SAMPLE_VALUE);
+    bool good = read_frames(s, frames);
+    if (values.p != NULL) {
+        good = good && read_values(s, values);
+        r.next = values.p + values.n;
+    } else if (!read_single_values(s, &r)) {
+        return false;
     }
-    const char *at = values.p + values.n;
-    bool good = read_frames(s, frames) && read_values(s, values);
+    const char *at = r.next;
     struct sv label = wire_short_field(at, end, SAMPLE_LABEL);
     for (; label.p != NULL && good; label = wire_short_field(at, end, SAMPLE_LABEL)) {
         good = read_label(s, label);
