@@ -26,7 +26,9 @@ struct adding {
     uint32_t *numbers[PROFILE_STRING + 1]; /* by field and place: entry + 1, or 0 if not yet */
     uint32_t *stacks;                      /* of each sample that is not zero */
     size_t n_stacks;
-    uint32_t *words; /* being made; room for the longest message */
+    int64_t *values; /* of these samples, in the order of the types */
+    uint32_t *words; /* of a sample; room for the longest message */
+    uint32_t *place; /* the words of a location; as much room */
     struct label *labels;
     struct err *err;
 };
@@ -232,7 +234,7 @@ static bool put_lines(struct adding *a, struct sv message, uint32_t *words)
 
 static bool add_location(struct adding *a, size_t place, uint32_t *ret)
 {
-    uint32_t *words = a->words;
+    uint32_t *words = a->place;
     uint32_t entry;
     bool folded;
     if (is_known(a, PROFILE_LOCATION, place, ret)) {
@@ -250,63 +252,51 @@ static bool add_location(struct adding *a, size_t place, uint32_t *ret)
 
 /* ---- samples --------------------------------------------------------------------------------- */
 
-/* Reads the values of a sample. Returns false if all are zero. */
-static bool read_values(struct sv message, int64_t values[SUMMARY_TYPES_MAX])
+/* Reads the values of a sample, of which there is one for each type. Returns false if all are zero.
+ */
+static bool read_values(const struct adding *a, struct sv message, int64_t *values)
 {
+    const char *readable = a->x.plain.p + a->x.plain.n;
     struct wire_reader r = wire_reader_of(message);
     struct wire_field f = {.number = 0};
     size_t n = 0;
-    bool any = false;
+    uint64_t any = 0;
     while (wire_next(&r, &f)) {
-        struct wire_numbers numbers = wire_numbers_of(&f);
-        uint64_t v;
-        while (f.number == SAMPLE_VALUE && wire_numbers_next(&numbers, &v)) {
-            values[n++] = (int64_t)v;
-            any = any || v != 0;
+        const char *at = f.bytes.p;
+        while (f.number == SAMPLE_VALUE && at != NULL && at < f.bytes.p + f.bytes.n) {
+            struct wire_varint v = wire_varint_ahead(at, readable);
+            values[n++] = (int64_t)v.value;
+            any |= v.value;
+            at = v.next;
         }
     }
-    return any;
+    return any != 0;
 }
 
-/* Adds the locations of a sample that are new. *ret_n is the number of frames. */
-static bool add_frames(struct adding *a, struct sv message, size_t *ret_n)
+/* Adds the locations of a field of ids, and writes them to words from *n on. */
+static bool add_frames(struct adding *a, struct sv sample, struct sv ids, size_t *n)
 {
-    struct wire_reader r = wire_reader_of(message);
-    struct wire_field f = {.number = 0};
-    *ret_n = 0;
-    while (wire_next(&r, &f)) {
-        struct wire_numbers ids = wire_numbers_of(&f);
-        uint64_t id;
-        while (f.number == SAMPLE_LOCATION_ID && wire_numbers_next(&ids, &id)) {
-            size_t place;
-            uint32_t entry;
-            if (!pprof_ids_find(&a->x.entries[PROFILE_LOCATION].ids, id, &place)) {
-                return err_set(a->err, ERR_INPUT, "sample at byte %zu: location %llu is not there",
-                               (size_t)(message.p - a->x.plain.p), (unsigned long long)id);
-            }
-            if (!add_location(a, place, &entry)) {
-                return false;
-            }
-            ++*ret_n;
+    const struct pprof_ids known = a->x.entries[PROFILE_LOCATION].ids;
+    const uint32_t *numbers = a->numbers[PROFILE_LOCATION];
+    const char *end = ids.p + ids.n;
+    const char *at = ids.p;
+    uint32_t *words = a->words + *n;
+    while (at != NULL && at < end) {
+        struct wire_varint id = wire_varint(at, end);
+        size_t place;
+        if (!pprof_ids_find(&known, id.value, &place)) {
+            return err_set(a->err, ERR_INPUT, "sample at byte %zu: location %llu is not there",
+                           (size_t)(sample.p - a->x.plain.p), (unsigned long long)id.value);
         }
+        *words = numbers[place] - 1;
+        if (numbers[place] == 0 && !add_location(a, place, words)) {
+            return false;
+        }
+        words++;
+        at = id.next;
     }
+    *n = (size_t)(words - a->words);
     return true;
-}
-
-/* Writes the locations of a sample, all of which exist by now. */
-static void put_frames(const struct adding *a, struct sv message, uint32_t *words)
-{
-    struct wire_reader r = wire_reader_of(message);
-    struct wire_field f = {.number = 0};
-    while (wire_next(&r, &f)) {
-        struct wire_numbers ids = wire_numbers_of(&f);
-        uint64_t id;
-        while (f.number == SAMPLE_LOCATION_ID && wire_numbers_next(&ids, &id)) {
-            size_t place = 0;
-            pprof_ids_find(&a->x.entries[PROFILE_LOCATION].ids, id, &place);
-            is_known(a, PROFILE_LOCATION, place, words++);
-        }
-    }
 }
 
 /* Adds a label. A label with neither value nor number nor unit is ignored. */
@@ -341,47 +331,44 @@ static int by_kind_and_key(const void *x, const void *y)
     return key != 0 ? key : (a->place > b->place) - (a->place < b->place);
 }
 
-static bool put_labels(struct adding *a, struct sv message, uint32_t *words, size_t *ret_n)
+/* Sorts n labels and writes them to words. */
+static void put_labels(struct adding *a, size_t n, uint32_t *words)
 {
-    struct wire_reader r = wire_reader_of(message);
-    struct wire_field f = {.number = 0};
-    size_t n = 0;
-    while (wire_next(&r, &f)) {
-        if (f.number == SAMPLE_LABEL && !add_label(a, f.bytes, &n)) {
-            return false;
-        }
-    }
     if (n > 1) {
         qsort(a->labels, n, sizeof(*a->labels), by_kind_and_key);
     }
     for (size_t i = 0; i < n; i++) {
         memcpy(words + i * LABEL_WORDS, a->labels[i].words, sizeof(a->labels[i].words));
     }
-    *ret_n = n * LABEL_WORDS;
-    return true;
 }
 
 static bool add_stack(struct adding *a, struct sv message)
 {
-    size_t frames;
-    size_t labels;
-    if (!add_frames(a, message, &frames)) {
-        return false;
+    struct wire_reader r = wire_reader_of(message);
+    struct wire_field f = {.number = 0};
+    size_t labels = 0;
+    size_t n = 1; /* the number of frames comes first */
+    while (wire_next(&r, &f)) {
+        bool ok = f.number == SAMPLE_LOCATION_ID ? add_frames(a, message, f.bytes, &n)
+                  : f.number == SAMPLE_LABEL     ? add_label(a, f.bytes, &labels)
+                                                 : true;
+        if (!ok) {
+            return false;
+        }
     }
-    a->words[0] = (uint32_t)frames;
-    put_frames(a, message, a->words + 1);
-    return put_labels(a, message, a->words + 1 + frames, &labels) &&
-           add_words(a, MERGE_STACKS, a->words, 1 + frames + labels, 1 + frames + labels,
-                     &a->stacks[a->n_stacks++]);
+    a->words[0] = (uint32_t)(n - 1);
+    put_labels(a, labels, a->words + n);
+    n += labels * LABEL_WORDS;
+    return add_words(a, MERGE_STACKS, a->words, n, n, &a->stacks[a->n_stacks++]);
 }
 
 static bool add_stacks(struct adding *a)
 {
-    struct wire_reader r = wire_reader_of(a->x.plain);
-    struct wire_field f = {.number = 0};
-    int64_t values[SUMMARY_TYPES_MAX];
-    while (wire_next(&r, &f)) {
-        if (f.number == PROFILE_SAMPLE && read_values(f.bytes, values) && !add_stack(a, f.bytes)) {
+    const struct pprof_entries *samples = &a->x.entries[PROFILE_SAMPLE];
+    for (size_t i = 0; i < samples->ids.n; i++) {
+        struct sv message = pprof_span_of(&a->x, samples->spans[i]);
+        int64_t *values = a->values + a->n_stacks * a->head.types;
+        if (read_values(a, message, values) && !add_stack(a, message)) {
             return false;
         }
     }
@@ -530,12 +517,13 @@ static bool merge_heads(struct adding *a)
  * labels, which have a few more each. */
 static size_t words_max(const struct adding *a)
 {
+    static const unsigned fields[] = {PROFILE_SAMPLE, PROFILE_LOCATION};
     size_t longest = 0;
-    struct wire_reader r = wire_reader_of(a->x.plain);
-    struct wire_field f = {.number = 0};
-    while (wire_next(&r, &f)) {
-        bool counts = f.number == PROFILE_SAMPLE || f.number == PROFILE_LOCATION;
-        longest = counts && f.bytes.n > longest ? f.bytes.n : longest;
+    for (size_t i = 0; i < 2; i++) {
+        const struct pprof_entries *e = &a->x.entries[fields[i]];
+        for (size_t k = 0; k < e->ids.n; k++) {
+            longest = e->spans[k].n > longest ? e->spans[k].n : longest;
+        }
     }
     return longest * 2 + 16;
 }
@@ -549,10 +537,16 @@ static bool make_room(struct adding *a)
             return err_memory(a->err);
         }
     }
-    a->stacks = scratch_array(a->scratch, a->x.summary.n[PROFILE_SAMPLE], sizeof(*a->stacks));
+    size_t samples = a->x.summary.n[PROFILE_SAMPLE];
+    a->stacks = scratch_array(a->scratch, samples, sizeof(*a->stacks));
+    a->values = scratch_array(a->scratch, samples,
+                              a->x.summary.n[PROFILE_SAMPLE_TYPE] * sizeof(*a->values));
     a->words = scratch_array(a->scratch, words, sizeof(*a->words));
+    a->place = scratch_array(a->scratch, words, sizeof(*a->place));
     a->labels = scratch_array(a->scratch, words / 4, sizeof(*a->labels));
-    return (a->stacks != NULL && a->words != NULL && a->labels != NULL) || err_memory(a->err);
+    return (a->stacks != NULL && a->values != NULL && a->words != NULL && a->place != NULL &&
+            a->labels != NULL) ||
+           err_memory(a->err);
 }
 
 /* Makes room for the values of all stacks; those of new ones are zero. */
@@ -588,18 +582,13 @@ static void add_values(const struct merge_head *h, const int64_t *values, bool i
 static void commit(struct adding *a)
 {
     struct merge *m = a->m;
-    struct wire_reader r = wire_reader_of(a->x.plain);
-    struct wire_field f = {.number = 0};
-    int64_t values[SUMMARY_TYPES_MAX];
-    size_t n = 0;
+    size_t types = a->head.types;
     m->head = a->head;
-    while (wire_next(&r, &f)) {
-        if (f.number == PROFILE_SAMPLE && read_values(f.bytes, values)) {
-            uint32_t stack = a->stacks[n++];
-            bool is_new = m->seen[stack] != (uint32_t)m->head.profiles;
-            add_values(&m->head, values, is_new, m->values + stack * m->head.types);
-            m->seen[stack] = (uint32_t)m->head.profiles;
-        }
+    for (size_t i = 0; i < a->n_stacks; i++) {
+        uint32_t stack = a->stacks[i];
+        bool is_new = m->seen[stack] != (uint32_t)m->head.profiles;
+        add_values(&m->head, a->values + i * types, is_new, m->values + stack * types);
+        m->seen[stack] = (uint32_t)m->head.profiles;
     }
 }
 

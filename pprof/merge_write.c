@@ -162,6 +162,37 @@ static void put_label(struct writing *w, const uint32_t *words)
     put_message(&w->message, SAMPLE_LABEL, &w->part);
 }
 
+/* Returns the room for n packed numbers in `part`, or NULL if there is none: then `part` fails. */
+static unsigned char *room_for(struct writing *w, size_t n)
+{
+    return (unsigned char *)buf_room(&w->part, w->part.len + n * WIRE_NUMBER_MAX);
+}
+
+/* Ends packed numbers, which were written from start to at. */
+static void end_packed(struct writing *w, uint64_t field, const unsigned char *start,
+                       const unsigned char *at)
+{
+    buf_wrote(&w->part, (size_t)(at - start));
+    put_message(&w->message, field, &w->part);
+}
+
+/* Puts the frames of a stack, of which there are usually many, without a call for each. */
+static void put_frames(struct writing *w, const uint32_t *frames, size_t n)
+{
+    const uint32_t *numbers = w->numbers[MERGE_LOCATIONS];
+    unsigned char *start = n > UNPACKED_MAX ? room_for(w, n) : NULL;
+    unsigned char *at = start;
+    for (size_t i = 0; i < n && start != NULL; i++) {
+        at += wire_encode(numbers[frames[i]], at);
+    }
+    if (start != NULL) {
+        end_packed(w, SAMPLE_LOCATION_ID, start, at);
+    }
+    for (size_t i = 0; i < n && n <= UNPACKED_MAX; i++) {
+        wire_put_number(&w->message, SAMPLE_LOCATION_ID, numbers[frames[i]]);
+    }
+}
+
 static void put_sample(struct writing *w, uint32_t stack)
 {
     int64_t values[SUMMARY_TYPES_MAX];
@@ -169,10 +200,7 @@ static void put_sample(struct writing *w, uint32_t stack)
     const uint32_t *words = merge_words(w->m, MERGE_STACKS, stack, &n);
     size_t frames = words[0];
     size_t types = w->m->head.types;
-    for (size_t i = 0; i < frames; i++) {
-        put_repeated(w, SAMPLE_LOCATION_ID, frames, w->numbers[MERGE_LOCATIONS][words[1 + i]]);
-    }
-    end_repeated(w, SAMPLE_LOCATION_ID, frames);
+    put_frames(w, words + 1, frames);
     values_of(w->m, stack, values);
     for (size_t i = 0; i < types; i++) {
         put_repeated(w, SAMPLE_VALUE, types, (uint64_t)values[i]);
