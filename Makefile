@@ -214,6 +214,12 @@ $(BUILD)/tests/symbols-tool: $(BUILD)/obj/tests/tools/symbols_tool.o $(call libs
 	@$(if $(V),:,echo "  LD    $@")
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LIBS)
 
+# What names cost a profile when they are known.
+$(BUILD)/tests/naming-bench: $(BUILD)/obj/tests/tools/naming_bench.o $(call libs,symbols)
+	@mkdir -p $(@D)
+	@$(if $(V),:,echo "  LD    $@")
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LIBS)
+
 # The writer against a server, as fast as it goes.
 $(BUILD)/tests/write-bench: $(BUILD)/obj/tests/tools/write_bench.o $(call libs,write)
 	@mkdir -p $(@D)
@@ -308,7 +314,7 @@ $(foreach f,$(FUZZ_SRC:tests/fuzz/%.c=%),$(eval $(call fuzz_rules,$(f))))
 .PHONY: deps run test unit replay e2e charts delta-diff bench-all bench-delta bench-scale bench-discovery bench-write bench-otlp bench-query bench-rpc bench-crowd bench-store check asan tsan valgrind fuzz fuzz-build lint bench bench-faults coverage \
         install uninstall deb dist clean help tests-build
 
-tests-build: $(TEST_BIN) $(FUZZ_REPLAY) $(TOOLS) $(BUILD)/tests/jfr-tool $(BUILD)/tests/symbols-tool $(BUILD)/tests/otlp-tool $(BUILD)/tests/write-bench $(BUILD)/tests/bare-loop $(BUILD)/tests/sharding-sim $(BUILD)/tests/query-bench $(BUILD)/tests/changes-bench $(BUILD)/tests/query-server $(BUILD)/tests/store-bench $(BUILD)/tests/protobuf-tool $(BUILD)/tests/receive-bench $(BUILD)/tests/bucket-tool
+tests-build: $(TEST_BIN) $(FUZZ_REPLAY) $(TOOLS) $(BUILD)/tests/jfr-tool $(BUILD)/tests/symbols-tool $(BUILD)/tests/naming-bench $(BUILD)/tests/otlp-tool $(BUILD)/tests/write-bench $(BUILD)/tests/bare-loop $(BUILD)/tests/sharding-sim $(BUILD)/tests/query-bench $(BUILD)/tests/changes-bench $(BUILD)/tests/query-server $(BUILD)/tests/store-bench $(BUILD)/tests/protobuf-tool $(BUILD)/tests/receive-bench $(BUILD)/tests/bucket-tool
 
 deps: ## install what building needs, with apt (DEPS="build test lint" for more)
 	./scripts/deps.sh $(or $(DEPS),build)
@@ -351,7 +357,7 @@ bench-flame: $(BUILD)/profpull ## how long a flame graph of a profile of 1 MB ta
 flame-pictures: $(BUILD)/profpull ## the pictures of terminals in docs, drawn again
 	BUILD=$(BUILD) GO="$(GO)" ./scripts/flame-pictures.sh
 .PHONY: bench-symbols
-bench-symbols: $(BUILD)/tests/symbols-tool ## what names of native code cost: a cold debug file of 200 MB
+bench-symbols: $(BUILD)/tests/symbols-tool $(BUILD)/tests/naming-bench ## what names of native code cost: a cold debug file of 200 MB, and known names
 	BUILD=$(abspath $(BUILD)) ./scripts/bench-symbols.sh
 .PHONY: check-otlp
 check-otlp: $(BUILD)/profpull ## OpenTelemetry's client and Collector send and receive, and the store has what they sent (needs a Go proxy)

@@ -8,6 +8,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "base/buf.h"
 #include "pprof/wire.h"
@@ -65,6 +66,14 @@ static inline void wire_put_head(struct buf *out, uint64_t field, size_t n)
 /* Appends a field of bytes: a string, a message, packed numbers. */
 static inline void wire_put_bytes(struct buf *out, uint64_t field, const void *data, size_t n)
 {
+    /* Nearly always there is room: one step instead of two calls. */
+    if (n < out->cap - out->len && out->cap - out->len - n > WIRE_HEAD_MAX) {
+        unsigned char *at = (unsigned char *)out->data + out->len;
+        size_t head = wire_encode_head(field, n, at);
+        memcpy(at + head, data, n);
+        buf_wrote(out, head + n);
+        return;
+    }
     wire_put_head(out, field, n);
     buf_append(out, data, n);
 }

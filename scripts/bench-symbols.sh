@@ -1,7 +1,7 @@
 #!/bin/sh
 # What names of native code cost: the first questions to a debug file of 200 MB (BIG_MB), CPU and memory of the
-# child that reads it, and the same with less memory. Never fails on a time; fails if the file is opened more
-# than once for its questions.
+# child that reads it, and the same with less memory; then CPU of profiles whose names are all known, without
+# and with names. Never fails on a time; fails if the file is opened more than once for its questions.
 #
 #   BUILD=build scripts/bench-symbols.sh
 set -eu
@@ -50,3 +50,6 @@ for memory in 100000000 500000000 1000000000; do
   echo "with $memory bytes of memory:"
   "$tool" -t -l "$memory" libbig.so <list 2>&1 || true
 done
+
+echo "a profile, all names known:"
+"$build/tests/naming-bench"

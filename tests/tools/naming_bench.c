@@ -1,0 +1,263 @@
+/* Measures what names cost a profile whose names are all known: naming-bench [ROUNDS [KIND]].
+ * Profiles of two kinds, 300 stacks of a C++ program with 500 addresses: a CPU profile of
+ * gperftools, which is converted anyway, and a pprof with addresses, which passes as it is if it
+ * gets no names. Prints bytes and CPU time of a profile, without names and with them;
+ * of one kind alone with KIND, such as "pprof with names".
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "pprof/gzip.h"
+#include "pprof/legacy/legacy.h"
+#include "symbols/names.h"
+
+#define ADDRESSES 500
+#define STACKS 300
+#define DEPTH_MAX 28
+#define PROGRAM UINT64_C(0x555555554000)
+#define SIZE UINT64_C(0x200000)
+#define SEED 42
+/* Profiles that differ in the counts of their stacks, as those of a program do. */
+#define VARIANTS 16
+
+struct bench {
+    struct scratch *scratch;
+    struct symbol_names *names;
+    struct symbol_table *table;
+    struct buf legacy[VARIANTS];
+    struct {
+        char *data; /* gzip */
+        size_t size;
+    } pprof[VARIANTS];
+};
+
+static uint64_t address_of(uint64_t i)
+{
+    return PROGRAM + 0x1000 + i * 2777;
+}
+
+static void put_word(struct buf *out, uint64_t word)
+{
+    buf_append(out, (const char *)&word, sizeof(word));
+}
+
+/* Frames follow from the number of the stack; stacks share their outer frames. */
+static void put_stack(struct buf *out, unsigned stack, uint64_t count)
+{
+    struct rng frames;
+    rng_seed(&frames, stack);
+    uint64_t depth = 6 + rng_next(&frames) % (DEPTH_MAX - 6);
+    uint64_t at = 0;
+    uint64_t path[DEPTH_MAX];
+    for (uint64_t i = 0; i < depth; i++) {
+        uint64_t callee = rng_next(&frames) % 16;
+        at = (at * 3 + (callee < 10 ? 0 : callee - 9) + i) % ADDRESSES;
+        path[depth - 1 - i] = address_of(at);
+    }
+    put_word(out, count);
+    put_word(out, depth);
+    buf_append(out, (const char *)path, depth * sizeof(path[0]));
+}
+
+static void make_legacy(struct buf *out, unsigned variant)
+{
+    static const uint64_t head[] = {0, 3, 0, 10000, 0};
+    static const uint64_t end[] = {0, 1, 0};
+    struct rng counts;
+    rng_seed(&counts, variant);
+    buf_init(out, 1 << 24);
+    buf_append(out, (const char *)head, sizeof(head));
+    for (unsigned i = 0; i < STACKS; i++) {
+        put_stack(out, i, 1 + rng_next(&counts) % 50);
+    }
+    buf_append(out, (const char *)end, sizeof(end));
+    buf_printf(out,
+               "%" PRIx64 "-%" PRIx64 " r-xp 00000000 08:01 1234    /usr/local/bin/order-server\n"
+               "7f0000000000-7f0000200000 r-xp 00000000 08:01 1235    /usr/lib/libc.so.6\n",
+               PROGRAM, PROGRAM + SIZE);
+}
+
+/* Names like those of a C++ program: one address in three has an inlined frame. */
+static bool make_names(struct bench *b)
+{
+    static const char *const spaces[] = {"shop::orders", "shop::pricing::rules", "grpc::internal",
+                                         "google::protobuf", "std::__detail"};
+    for (unsigned i = 0; i < ADDRESSES; i++) {
+        char name[2][256], raw[2][256], file[2][128];
+        struct symbol_answer_frame frames[2];
+        for (unsigned k = 0; k < 2; k++) {
+            unsigned id = k == 0 ? i * 7 / 10 : ADDRESSES + i % 40;
+            const char *space = spaces[id % 5];
+            (void)snprintf(name[k], sizeof(name[k]),
+                           "%s::Handler%u<shop::Item%u, std::allocator<char> >::process_%u(%s::"
+                           "Request const&, unsigned long)",
+                           space, id % 60, id % 25, id, space);
+            (void)snprintf(raw[k], sizeof(raw[k]),
+                           "_ZN%zu%s9Handler%uIN4shop6Item%uESaIcEE9process_%uERKN%zu%s7RequestEm",
+                           strlen(space), space, id % 60, id % 25, id, strlen(space), space);
+            (void)snprintf(file[k], sizeof(file[k]), "/src/order-server/%s/handler_%u.cc", space,
+                           id % 60);
+            frames[k] = (struct symbol_answer_frame){.name = sv_from(name[k]),
+                                                     .system_name = sv_from(raw[k]),
+                                                     .file = sv_from(file[k]),
+                                                     .start_line = 10 + id % 300,
+                                                     .line = 12 + (i * 31) % 400};
+        }
+        /* Outer frames are return addresses, which pprof has minus one. */
+        for (uint64_t k = 0; k < 2; k++) {
+            if (!symbol_table_add(b->table, address_of(i) - k, frames + (i % 3 == 0 ? 0 : 1),
+                                  i % 3 == 0 ? 2 : 1)) {
+                return false;
+            }
+        }
+    }
+    return true;
+}
+
+/* Adds the names, as agent/naming does once it has found the tables. */
+static bool rewrite(void *arg, struct scratch *s, struct sv plain, struct buf *out)
+{
+    struct bench *b = arg;
+    struct symbol_profile p;
+    if (!symbol_profile_read(&p, s, plain, NULL)) {
+        return false;
+    }
+    struct symbol_question *questions = scratch_array(s, p.n_locations + 1, sizeof(*questions));
+    if (questions == NULL) {
+        return false;
+    }
+    for (size_t i = 0; i < p.n_locations; i++) {
+        questions[i] =
+            (struct symbol_question){.place = p.locations[i].address, .location = &p.locations[i]};
+    }
+    symbol_table_find(b->table, questions, p.n_locations, clock_mono_ms(), 60000);
+    return symbol_profile_changes(&p) && symbol_profile_write(&p, out, NULL);
+}
+
+/* ---- measuring ------------------------------------------------------------------------------- */
+
+enum kind { LEGACY_WITHOUT, LEGACY_WITH, PPROF_WITHOUT, PPROF_WITH, KINDS };
+
+static const char *const kind_names[KINDS] = {"gperftools", "gperftools with names", "pprof",
+                                              "pprof with names"};
+
+/* Treats one profile. Returns the bytes of the result, 0 if it fails. */
+static size_t treat(struct bench *b, enum kind kind, unsigned variant)
+{
+    const struct pprof_rewrite names = {.run = rewrite, .arg = b};
+    char *data = NULL;
+    size_t size = 0;
+    if (kind == LEGACY_WITHOUT || kind == LEGACY_WITH) {
+        const struct legacy_input in = {
+            .body = {b->legacy[variant].data, b->legacy[variant].len},
+            .time_ns = NS_PER_S,
+            .seed = SEED,
+            .scratch = b->scratch,
+            .rewrite = kind == LEGACY_WITH ? &names : NULL,
+        };
+        struct legacy_output out;
+        struct err err = ERR_INIT;
+        (void)legacy_convert(&in, &out, &err);
+        data = out.data;
+        size = out.size;
+    } else {
+        struct sv body = {b->pprof[variant].data, b->pprof[variant].size};
+        struct sv plain;
+        bool ok = gzip_plain(b->scratch, body, 1 << 28, 0, &plain, NULL);
+        /* A profile without names is checked and passes. */
+        size = ok ? body.n : 0;
+        if (ok && kind == PPROF_WITH &&
+            !pprof_rewrite_pack(&names, b->scratch, plain, GZIP_FAST, &data, &size)) {
+            size = 0;
+        }
+    }
+    scratch_reset(b->scratch);
+    free(data);
+    return size;
+}
+
+/* CPU time of this thread. */
+static int64_t cpu_ns(void)
+{
+    struct timespec t;
+    (void)clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return t.tv_sec * NS_PER_S + t.tv_nsec;
+}
+
+static void measure(struct bench *b, unsigned rounds, const char *only)
+{
+    int64_t best[KINDS];
+    size_t bytes[KINDS] = {0};
+    for (enum kind k = 0; k < KINDS; k++) {
+        best[k] = INT64_MAX;
+    }
+    /* By turns, and the best of ten, so that other work on the machine counts little. */
+    for (unsigned turn = 0; turn < 10; turn++) {
+        for (enum kind k = 0; k < KINDS; k++) {
+            if (only != NULL && strcmp(only, kind_names[k]) != 0) {
+                continue;
+            }
+            int64_t begin = cpu_ns();
+            for (unsigned i = 0; i < rounds; i++) {
+                bytes[k] = treat(b, k, i % VARIANTS);
+            }
+            int64_t took = cpu_ns() - begin;
+            best[k] = took < best[k] ? took : best[k];
+        }
+    }
+    for (enum kind k = 0; k < KINDS; k++) {
+        if (bytes[k] == 0) {
+            continue;
+        }
+        printf("%-24s %6zu bytes, %7.1f us\n", kind_names[k], bytes[k],
+               (double)best[k] / 1000.0 / rounds);
+    }
+}
+
+static bool make_profiles(struct bench *b)
+{
+    for (unsigned i = 0; i < VARIANTS; i++) {
+        struct legacy_output out;
+        struct err err = ERR_INIT;
+        make_legacy(&b->legacy[i], i);
+        const struct legacy_input in = {.body = {b->legacy[i].data, b->legacy[i].len},
+                                        .time_ns = NS_PER_S,
+                                        .seed = SEED,
+                                        .scratch = b->scratch};
+        if (legacy_convert(&in, &out, &err) != LEGACY_MADE) {
+            (void)fprintf(stderr, "%s\n", err.msg);
+            return false;
+        }
+        scratch_reset(b->scratch);
+        b->pprof[i].data = out.data;
+        b->pprof[i].size = out.size;
+    }
+    return true;
+}
+
+int main(int argc, char **argv)
+{
+    static struct bench b;
+    unsigned rounds = argc > 1 ? (unsigned)strtoul(argv[1], NULL, 10) : 200;
+    b.scratch = scratch_new();
+    b.names = symbol_names_new(0);
+    b.table = b.names != NULL ? symbol_names_table(b.names, (struct pprof_key){0}) : NULL;
+    if (b.scratch == NULL || b.table == NULL || rounds == 0 || !make_names(&b) ||
+        !make_profiles(&b)) {
+        return 1;
+    }
+    printf("legacy body              %6zu bytes\n", b.legacy[0].len);
+    measure(&b, rounds, argc > 2 ? argv[2] : NULL);
+    for (unsigned i = 0; i < VARIANTS; i++) {
+        buf_done(&b.legacy[i]);
+        free(b.pprof[i].data);
+    }
+    symbol_table_unref(b.table);
+    symbol_names_free(b.names);
+    scratch_free(b.scratch);
+    return 0;
+}
