@@ -375,6 +375,12 @@ check-bucket: $(BUILD)/tests/bucket-tool ## the bucket client against Versity's 
 .PHONY: check-archive
 check-archive: $(BUILD)/profpull ## a store and its archive against Versity's S3 gateway (after check-bucket)
 	BUILD=$(abspath $(BUILD)) ./scripts/check-archive.sh
+.PHONY: check-archive-hour
+check-archive-hour: $(BUILD)/profpull ## three sharded replicas, their archive in Versity's S3 gateway, and readers against one store (ten minutes; after check-bucket)
+	BUILD=$(abspath $(BUILD)) GO="$(GO)" ./scripts/check-archive-hour.sh
+.PHONY: check-archive-kills
+check-archive-kills: $(BUILD)/profpull ## 200 kills of a writer with an archive, while the bucket fails in all ways (half an hour)
+	BUILD=$(abspath $(BUILD)) GO="$(GO)" ./scripts/check-archive-kills.sh
 .PHONY: connect-diff
 connect-diff: $(BUILD)/tests/query-server ## a connect-go client of Pyroscope's API against ours (needs a Go proxy)
 	BUILD=$(abspath $(BUILD)) GO="$(GO)" ./scripts/connect-diff.sh
