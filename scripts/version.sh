@@ -24,6 +24,7 @@ manifests/complete/kustomization.yaml:newTag: "VERSION"
 manifests/daemonset/kustomization.yaml:newTag: "VERSION"
 manifests/namespaced/kustomization.yaml:newTag: "VERSION"
 manifests/sharded/kustomization.yaml:newTag: "VERSION"
+manifests/archived/kustomization.yaml:newTag: "VERSION"
 EOF
   for golden in tests/charts/golden/*.yaml; do
     echo "$golden:profpull[-:]VERSION"

@@ -92,9 +92,10 @@ type release struct {
 	kind      string
 	template  *core.PodTemplateSpec
 	selector  map[string]string
+	reader    *apps.Deployment    // the second workload, of variants with an archive
 	volumes   map[string]bool     // of claims that a StatefulSet makes
 	service   string              // that a StatefulSet names
-	selectors map[string]selector // of what else chooses pods, by kind
+	selectors map[string]selector // of what else chooses pods: "PodMonitor", or of each "NetworkPolicy/name"
 }
 
 // selector is the part of an object that says which pods it is for.
@@ -129,7 +130,11 @@ func (r *release) decode(object string) error {
 		if err := yaml.Unmarshal([]byte(object), &s); err != nil {
 			return err
 		}
-		r.selectors[u.GetKind()] = s
+		name := u.GetKind()
+		if r.selectors[name].Spec.PodSelector.MatchLabels != nil {
+			name += "/" + u.GetName()
+		}
+		r.selectors[name] = s
 		return strict(into)
 	}
 	switch u.GetAPIVersion() + " " + u.GetKind() {
@@ -171,6 +176,10 @@ func (r *release) decode(object string) error {
 	case "apps/v1 Deployment":
 		d := &apps.Deployment{}
 		err := strict(d)
+		if strings.HasSuffix(u.GetName(), "-reader") {
+			r.reader = d
+			return err
+		}
 		r.kind, r.template, r.selector = "Deployment", &d.Spec.Template, d.Spec.Selector.MatchLabels
 		return err
 	case "apps/v1 DaemonSet":
@@ -207,9 +216,12 @@ func (r *release) decode(object string) error {
 	return fmt.Errorf("unexpected %s %s", u.GetAPIVersion(), u.GetKind())
 }
 
-// chosen compares a selector with the labels of the pods.
+// chosen compares a selector with the labels of the pods, or of the readers.
 func (r *release) chosen(t *testing.T, what string, labels map[string]string) {
 	t.Helper()
+	if r.reader != nil && meta.FormatLabelSelector(&meta.LabelSelector{MatchLabels: labels}) == meta.FormatLabelSelector(r.reader.Spec.Selector) {
+		return
+	}
 	for name, value := range labels {
 		if r.template.Labels[name] != value {
 			t.Errorf("%s selects %s=%s, pods have %q", what, name, value, r.template.Labels[name])
@@ -229,7 +241,7 @@ func (r *release) check(t *testing.T) {
 	}
 	for kind, s := range r.selectors {
 		labels := s.Spec.Selector.MatchLabels
-		if kind == "NetworkPolicy" {
+		if strings.HasPrefix(kind, "NetworkPolicy") {
 			labels = s.Spec.PodSelector.MatchLabels
 		}
 		if len(labels) == 0 {
@@ -256,6 +268,17 @@ func (r *release) check(t *testing.T) {
 	r.checkVolumes(t)
 	r.checkEnvironment(t)
 	r.checkGracePeriod(t)
+	if r.reader != nil {
+		second := *r
+		second.reader, second.template, second.selector = nil, &r.reader.Spec.Template, r.reader.Spec.Selector.MatchLabels
+		second.chosen(t, "the Deployment of the readers", second.selector)
+		if second.template.Spec.ServiceAccountName != pod.ServiceAccountName {
+			t.Errorf("readers use the account %q", second.template.Spec.ServiceAccountName)
+		}
+		second.checkVolumes(t)
+		second.checkEnvironment(t)
+		second.checkGracePeriod(t)
+	}
 }
 
 // checkGracePeriod compares the time until the kubelet kills a pod with the time that its queues have to drain.
@@ -331,9 +354,12 @@ func (r *release) checkConfig(t *testing.T) {
 		t.Fatal("PROFPULL_BIN names no program (scripts/charts.sh)")
 	}
 	args := strings.Join(r.template.Spec.Containers[0].Args, " ")
+	if r.reader != nil {
+		args += " " + strings.Join(r.reader.Spec.Template.Spec.Containers[0].Args, " ")
+	}
 	for _, c := range r.configs {
 		for key, text := range c.Data {
-			if key == "url" || key == "profpull.json" { // of an environment variable; a dashboard
+			if key == "url" || key == "bucket" || key == "region" || key == "profpull.json" { // of environment variables; a dashboard
 				continue
 			}
 			if !strings.Contains(args, "--config=/etc/profpull/"+key) {
@@ -342,7 +368,7 @@ func (r *release) checkConfig(t *testing.T) {
 			file := filepath.Join(t.TempDir(), key)
 			must(t, os.WriteFile(file, []byte(text), 0o600))
 			cmd := exec.Command(program, "check", "--config", file)
-			cmd.Env = append(os.Environ(), "PYROSCOPE_URL=http://pyroscope:4040")
+			cmd.Env = append(os.Environ(), "PYROSCOPE_URL=http://pyroscope:4040", "BUCKET_URL=s3://bucket/profiles", "BUCKET_REGION=us-east-1")
 			if out, err := cmd.CombinedOutput(); err != nil {
 				t.Errorf("check: %v\n%s\n%s", err, out, text)
 			}

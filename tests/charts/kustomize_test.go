@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	core "k8s.io/api/core/v1"
 	"sigs.k8s.io/kustomize/api/krusty"
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 )
@@ -70,6 +71,7 @@ var variants = map[string]string{
 	"daemonset":  "DaemonSet",
 	"sharded":    "StatefulSet",
 	"complete":   "Deployment",
+	"archived":   "StatefulSet",
 }
 
 // TestKustomizations builds each variant as it is, in another namespace of an overlay, and with the
@@ -206,6 +208,40 @@ pyroscope.write "main" {
 					t.Errorf("%s changes nothing: %+v", component, r.template.Spec)
 				}
 			})
+		}
+	}
+}
+
+// The variant with an archive: two readers with a Service for Grafana, stores on volumes that go with the pod, and
+// policies that let readers reach DNS, writers and the bucket only.
+func TestArchived(t *testing.T) {
+	r := build(t, filepath.Join(manifests, "archived"), "profpull")
+	if r.reader == nil || *r.reader.Spec.Replicas != 2 {
+		t.Fatalf("the readers are %+v", r.reader)
+	}
+	for _, template := range []*core.PodTemplateSpec{r.template, &r.reader.Spec.Template} {
+		if why := restricted(t, template); why != "" {
+			t.Errorf("the standard \"restricted\" refuses a pod: %s", why)
+		}
+	}
+	query := r.services["profpull-query"]
+	if query == nil || len(query.Spec.Ports) != 1 || query.Spec.Ports[0].Port != 4040 || query.Spec.Selector["app.kubernetes.io/name"] != "profpull-reader" {
+		t.Errorf("the Service for Grafana is %+v", query)
+	}
+	stores := 0
+	for _, v := range r.template.Spec.Volumes {
+		if v.EmptyDir != nil {
+			stores++
+		}
+	}
+	if stores != 1 || len(r.volumes) != 0 || len(r.claims) != 0 {
+		t.Errorf("%d volumes of the pod, %d claims", stores, len(r.volumes)+len(r.claims))
+	}
+	text, err := os.ReadFile(filepath.Join(manifests, "archived", "policy.yaml"))
+	must(t, err)
+	for _, want := range []string{"policyTypes: [Ingress, Egress]", "{port: 53, protocol: UDP}", "{port: 443, protocol: TCP}", "169.254.169.254/32", "169.254.170.23/32"} {
+		if !strings.Contains(string(text), want) {
+			t.Errorf("policy.yaml lacks %s", want)
 		}
 	}
 }

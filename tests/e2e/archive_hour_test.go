@@ -20,7 +20,7 @@ func replicaConfig(b bucketOf, i int, dir, receive, all, jobs string) string {
 global: {scrape_interval: 5s, scrape_timeout: 5s}
 sharding: {mode: static, replicas: 3, index: %d}
 scrape_configs: %s
-receive: {listen: %q, acknowledge: stored}
+receive: {listen: %q}
 write:
 - name: kept
   url: "store://%s"

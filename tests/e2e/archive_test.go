@@ -233,9 +233,11 @@ func answersOf(t *testing.T, base string, from, until time.Time, merged ...strin
 			lines, total, partial := flameOf(t, base, window(map[string]any{"profileTypeID": id, "labelSelector": fmt.Sprintf("{service_name=%q}", s), "maxNodes": 100000}))
 			complete("flame graph", partial)
 			add(fmt.Sprintf("flame graph of %s %s, %d", s, id, total), lines)
-		}
-		for _, s := range merged {
-			add("merged "+s+" "+id, mergedOf(t, base, s, id, from, until))
+			for _, m := range merged {
+				if m == s && total > 0 {
+					add("merged "+s+" "+id, mergedOf(t, base, s, id, from, until))
+				}
+			}
 		}
 	}
 	return strings.Join(out, "\n")
