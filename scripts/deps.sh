@@ -17,7 +17,8 @@ build="gcc libc6-dev make pkg-config libcurl4-openssl-dev libjansson-dev libyaml
   libmd-dev libcrypt-dev libseccomp-dev libnghttp2-dev libsqlite3-dev libprotobuf-c-dev protobuf-c-compiler
   libdw-dev libiberty-dev"
 run="$build golang-go ca-certificates"
-test="$run libcmocka-dev openssl g++ elfutils binutils xz-utils curl"
+test="$run libcmocka-dev openssl g++ elfutils binutils xz-utils curl
+  debuginfod libgoogle-perftools-dev libjemalloc-dev"
 lint="$test clang clang-format clang-tidy clang-tools cppcheck gcovr valgrind shellcheck
   libclang-rt-dev"
 

@@ -1,0 +1,161 @@
+package e2e
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"profpull.test/e2e/fakes/loop"
+	"profpull.test/e2e/fakes/pyroscope"
+)
+
+// startOne starts a program like startProgram(), and returns a function that ends it.
+func startOne(t *testing.T, cmd *exec.Cmd) func() {
+	t.Helper()
+	must(t, cmd.Start())
+	end := func() {
+		if cmd.ProcessState == nil {
+			_ = cmd.Process.Kill()
+			_ = cmd.Wait()
+		}
+	}
+	t.Cleanup(end)
+	return end
+}
+
+// baseOf is where the system has mapped the file of a running program.
+func baseOf(t *testing.T, cmd *exec.Cmd) string {
+	t.Helper()
+	var base string
+	wait(t, "the program to be mapped", func() string {
+		maps := readText(t, fmt.Sprintf("/proc/%d/maps", cmd.Process.Pid))
+		for _, line := range strings.Split(maps, "\n") {
+			if strings.HasSuffix(line, "/app") {
+				base, _, _ = strings.Cut(line, "-")
+				return ""
+			}
+		}
+		return maps
+	})
+	return base
+}
+
+var placeInApp = regexp.MustCompile(`app!0x[0-9a-f]+`)
+
+// placesIn is the set of places in the program that the profile names.
+func placesIn(t *testing.T, gz []byte) map[string]bool {
+	t.Helper()
+	plain, err := inflate(gz)
+	must(t, err)
+	places := map[string]bool{}
+	for _, place := range placeInApp.FindAll(plain, -1) {
+		places[string(place)] = true
+	}
+	return places
+}
+
+// A program with gperftools, built as Debian builds programs (PIE), is loaded elsewhere each time that it
+// starts. The names of its addresses stay the same, and scrapes of its old process do not name the new one.
+func TestNamesStayWhenAProgramStartsAgain(t *testing.T) {
+	t.Parallel()
+	bin(t)
+	r := recipes[0]
+	dir, host := r.make(t), loop.Host()
+	start := func() (*exec.Cmd, func()) {
+		cmd := exec.Command("./app", host, "6060")
+		cmd.Dir = dir
+		return cmd, startOne(t, cmd)
+	}
+	first, end := start()
+	server := newPyroscope(t, pyroscope.Options{})
+	p := run(t, debugConfig(host+":6060", server.URL(), "{target: auto}"))
+	places := map[string]bool{}
+	for _, got := range waitProfiles(t, server, 2, named("process_cpu", "app!0x")) {
+		for place := range placesIn(t, got.Raw) {
+			places[place] = true
+		}
+	}
+	base := baseOf(t, first)
+	end()
+
+	second, _ := start()
+	for i := 0; i < 50 && baseOf(t, second) == base; i++ { // by chance, or without ASLR
+		_ = second.Process.Kill()
+		_ = second.Wait()
+		second, _ = start()
+	}
+	if baseOf(t, second) == base {
+		t.Skip("the system loads the program at the same address each time")
+	}
+	n := len(server.Profiles())
+	p.wait("a profile of the new process", func() string {
+		all := server.Profiles()
+		for i := n + 1; i < len(all); i++ { // one scrape may have been under way
+			if len(placesIn(t, all[i].Raw)) > 0 {
+				return ""
+			}
+		}
+		return fmt.Sprint(len(all), " profiles")
+	})
+	all := server.Profiles()
+	same := 0
+	for place := range placesIn(t, all[len(all)-1].Raw) {
+		if places[place] {
+			same++
+		}
+	}
+	if same == 0 {
+		t.Errorf("no name of the old process is in the new one: %v, then %v", places, placesIn(t, all[len(all)-1].Raw))
+	}
+	noneRefused(t, server)
+	p.stop()
+}
+
+// startDebuginfod starts Debian's debuginfod over a directory and waits until it has the build id.
+func startDebuginfod(t *testing.T, dir, buildID string) string {
+	t.Helper()
+	program, err := exec.LookPath("debuginfod")
+	if err != nil {
+		t.Skip("debuginfod is missing: scripts/deps.sh test")
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0") // debuginfod does not say which port it has chosen
+	must(t, err)
+	_, port, _ := net.SplitHostPort(listener.Addr().String())
+	must(t, listener.Close())
+	startProgram(t, exec.Command(program, "-F", "-p", port, "-d", filepath.Join(t.TempDir(), "index.sqlite"), "-t", "1", dir))
+	url := "http://127.0.0.1:" + port
+	wait(t, "debuginfod to scan its directory", func() string {
+		resp, err := http.Get(url + "/buildid/" + buildID + "/debuginfo")
+		if err != nil {
+			return err.Error()
+		}
+		resp.Body.Close()
+		return unless(resp.StatusCode == http.StatusOK, "%s", resp.Status)
+	})
+	return url
+}
+
+// Debian's own debuginfod gives the names, which agree with eu-addr2line.
+func TestRealDebuginfod(t *testing.T) {
+	t.Parallel()
+	bin(t)
+	native := buildNative(t)
+	dir := t.TempDir()
+	must(t, os.Rename(native.debug, filepath.Join(dir, "app.debug")))
+	url := startDebuginfod(t, dir, native.buildID)
+	native.debug = filepath.Join(dir, "app.debug")
+	server := newPyroscope(t, pyroscope.Options{})
+	p := run(t, debugConfig(native.serve(t), server.URL(), fmt.Sprintf("{debuginfod: [%q], cache: {directory: %s}}", url, filepath.Join(t.TempDir(), "c"))))
+	got := waitProfiles(t, server, 1, named("process_cpu", "shop::Cart<int>::add", "twice"))[0]
+	native.check(t, frames(t, got.Raw))
+	if p.metrics().sum("profpull_symbols_downloads_total", "result", "ok") != 1 {
+		t.Error("the download is not counted")
+	}
+	p.stop()
+}
