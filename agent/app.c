@@ -239,6 +239,10 @@ static bool make_writer(struct app *app, struct err *err)
     if (app->stores != NULL) {
         stores_use_contents(app->stores, app->contents);
     }
+    app->peering = agent_peering_new(app->log, app->metrics, app->contents, app->first, err);
+    if (app->peering == NULL) {
+        return false;
+    }
     app->conditions = options.conditions = conditions_new();
     if (app->stores == NULL || app->conditions == NULL) {
         return err_memory(err);
@@ -364,6 +368,12 @@ static bool make_scraper(struct app *app, struct err *err)
     return app->scraper != NULL;
 }
 
+static void app_on_addresses(void *arg, const struct sv *addresses, size_t n)
+{
+    struct app *app = arg;
+    peering_set_members(app->peering, addresses, n);
+}
+
 static bool make_sharding(struct app *app, struct err *err)
 {
     if (app->first->sharding.mode == SHARDING_NONE) {
@@ -375,6 +385,8 @@ static bool make_sharding(struct app *app, struct err *err)
         .log = app->log,
         .metrics = app->metrics,
         .scraper = app->scraper,
+        .on_addresses = app_on_addresses,
+        .arg = app,
     };
     app->sharding = sharding_new(&options, err);
     return app->sharding != NULL;
@@ -499,6 +511,11 @@ struct conditions *app_conditions(struct app *app)
     return app->conditions;
 }
 
+struct peering *app_peering(struct app *app)
+{
+    return app->peering;
+}
+
 struct record *app_record(struct app *app)
 {
     return app->record;
@@ -620,6 +637,7 @@ struct app *app_free(struct app *app)
     writer_free(app->writer);
     conditions_free(app->conditions);
     stores_free(app->stores);
+    peering_free(app->peering);
     worker_pool_free(app->workers);
     recordings_free(app->recordings); /* workers may have been converting, or adding names */
     naming_free(app->naming);

@@ -23,6 +23,7 @@ struct conditions;
 struct dropped;
 struct record;
 struct naming_counts;
+struct peering;
 struct sharding_counts;
 struct sources;
 struct store;
@@ -62,6 +63,7 @@ struct dropped *app_dropped(struct app *app);
 struct sources *app_sources(struct app *app);
 struct conditions *app_conditions(struct app *app);
 struct record *app_record(struct app *app);
+struct peering *app_peering(struct app *app);
 /* Returns the store of an endpoint, or the first store if endpoint is NULL; NULL if there is none.
  */
 struct store *app_store(struct app *app, const char *endpoint);

@@ -8,6 +8,7 @@
 #include "agent/app.h"
 #include "agent/dropped.h"
 #include "agent/naming/naming.h"
+#include "agent/peering.h"
 #include "agent/pipeline.h"
 #include "agent/scraped.h"
 #include "agent/sharing/sharding.h"
@@ -15,6 +16,7 @@
 #include "agent/thread.h"
 #include "discovery/discovery.h"
 #include "http/contents.h"
+#include "store/peering/peering.h"
 #include "store/store.h"
 
 enum { THREAD_DISCOVERY, THREAD_NETWORK, THREAD_WRITER, THREAD_SYMBOLS, THREADS };
@@ -32,6 +34,7 @@ struct app {
     unsigned n_workers;
     struct agent_thread threads[THREADS];
     struct stores *stores;
+    struct peering *peering;        /* other processes, which queries ask */
     struct store_names store_names; /* adds names to profiles that queries read */
     struct writer *writer;
     struct conditions *conditions; /* the conditions of the writer's destinations */

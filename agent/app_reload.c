@@ -173,6 +173,7 @@ static void commit(struct reload *r)
     struct app *app = r->app;
     writer_commit(r->writer);
     stores_configure(app->stores, r->next);
+    agent_peering_configure(app->peering, r->next, app->log);
     record_commit(app->record, r->record);
     receive_commit(app->receive, r->receive);
     scraped_post(app->scraped, r->scraped, app->threads[THREAD_NETWORK].loop);

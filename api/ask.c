@@ -1,6 +1,7 @@
 #include "api/ask.h"
 
 #include "api/served.h"
+#include "store/peering/peering.h"
 #include "store/query/tree.h"
 
 /* Limit of the text of a selector that an error quotes. */
@@ -100,17 +101,28 @@ static struct metric_cell *damaged_cell(const struct exchange *x)
                           "Stored profiles that queries have left out because they are damaged.");
 }
 
+struct store_peers ask_peers(const struct exchange *x, int64_t deadline_ms)
+{
+    struct peering *peering = x->options->served->peering;
+    bool used = peering != NULL && peering_is_used(peering);
+    return (struct store_peers){.peering = used ? peering : NULL,
+                                .deadline_ms = deadline_ms,
+                                .bytes_max = x->bytes_max / 4};
+}
+
 bool ask_query(const struct exchange *x, int64_t deadline_ms, struct arena *arena,
                atomic_size_t *damaged, struct query *ret, struct err *err)
 {
+    const struct store_peers peers = ask_peers(x, deadline_ms);
     *ret = (struct query){
         .store = x->options->served->store,
         .deadline_ms = deadline_ms,
         .cancelled = x->cancelled,
-        .bytes_max = x->bytes_max / 2,
+        .bytes_max = x->bytes_max / (peers.peering != NULL ? 4 : 2),
         .arena = arena,
         .damaged = damaged,
         .partial = x->partial,
+        .peers = peers,
     };
     (void)damaged_cell(x);
     return ret->store != NULL || err_set(err, ERR_REFUSED,

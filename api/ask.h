@@ -39,11 +39,13 @@ bool ask_step(double step_s, struct err *err);
  * are not to be repaired. */
 bool ask_as_recorded(const struct request *r);
 
-/* Fills in a query of the store. It may use half of the memory of a request; its arena may use the
- * other half. damaged counts the damaged profiles that the response leaves out; it may be NULL.
- * ERR_REFUSED if there is no store. */
+/* Fills in a query of the store. It may use half of the memory of a request, or a quarter if there
+ * are peers; its arena may use the other half. damaged counts the damaged profiles that the
+ * response leaves out; it may be NULL. ERR_REFUSED if there is no store. */
 bool ask_query(const struct exchange *x, int64_t deadline_ms, struct arena *arena,
                atomic_size_t *damaged, struct query *ret, struct err *err);
+/* Returns the peers that a request asks as well, within a quarter of its memory. */
+struct store_peers ask_peers(const struct exchange *x, int64_t deadline_ms);
 /* Adds a number of damaged profiles to the metric. */
 void ask_count_damaged(const struct exchange *x, const atomic_size_t *damaged);
 

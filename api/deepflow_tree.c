@@ -226,7 +226,8 @@ static bool find_services(struct services *s, const struct event *e, struct err 
     struct store_range range = {.from_ns = s->question->from_ns,
                                 .until_ns = s->question->until_ns,
                                 .selector = selector,
-                                .partial = s->x->partial};
+                                .partial = s->x->partial,
+                                .peers = ask_peers(s->x, s->x->deadline_ms)};
     bool ok = selector != NULL &&
               store_each_series(s->x->options->served->store, &range, deepflow_on_series, s, err) &&
               s->ok;
@@ -466,7 +467,8 @@ static bool gather(struct gathering *g)
         .range = {.from_ns = g->question->from_ns,
                   .until_ns = g->question->until_ns,
                   .selector = s,
-                  .partial = g->x->partial},
+                  .partial = g->x->partial,
+                  .peers = ask_peers(g->x, g->x->deadline_ms)},
         .with_data = true,
         .newest_first = g->event->is_state,
     };

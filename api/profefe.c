@@ -235,6 +235,7 @@ static bool collect(struct list *l, struct err *err)
     struct store_scan scan = {
         .range = l->question->range, .newest_first = true, .limit = l->max + 1};
     scan.range.partial = l->x->partial;
+    scan.range.peers = ask_peers(l->x, l->x->deadline_ms);
     return store_each_body(l->x->options->served->store, &scan, profefe_on_body, l, err) &&
            !l->failed;
 }

@@ -109,7 +109,9 @@ static bool get(struct one *o, struct sv id, bool *ret_found)
     }
     o->id = id;
     o->ok = true;
-    return store_get_partial(store, id, o->x->partial, ret_found, profefe_on_found, o, o->err) &&
+    const struct store_peers peers = ask_peers(o->x, o->x->deadline_ms);
+    return store_get_partial(store, id, &peers, o->x->partial, ret_found, profefe_on_found, o,
+                             o->err) &&
            o->ok;
 }
 

@@ -20,6 +20,7 @@ struct dropped;
 struct naming_counts;
 struct receive;
 struct record;
+struct peering;
 struct recording_rules;
 struct settings;
 struct sharding_counts;
@@ -33,6 +34,8 @@ struct served {
     struct scraper *scraper;
     struct dropped *dropped; /* label sets that did not become targets; NULL: none are shown */
     struct store *store;     /* NULL: profiles are not stored */
+    struct peering
+        *peering; /* the peers that queries ask, and the id of this process; may be NULL */
     /* settings of Pyroscope's apps (api/settings.h); NULL: none are kept */
     struct settings *settings;
     struct record *record; /* recorded metrics; NULL: none are counted */

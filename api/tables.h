@@ -8,6 +8,7 @@
 #include "api/deepflow.h"
 #include "api/health.h"
 #include "api/mcp/mcp.h"
+#include "api/peer.h"
 #include "api/pgo.h"
 #include "api/process.h"
 #include "api/profefe.h"
@@ -32,6 +33,7 @@
     services_routes, \
     profefe_routes, \
     deepflow_routes, \
+    peer_routes, \
     pgo_routes, \
     changes_routes
 /* clang-format on */

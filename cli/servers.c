@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "pages/pages.h"
+#include "store/peering/peering.h"
 #include "store/store.h"
 
 static bool servers_on_healthy(void *arg, struct err *err)
@@ -112,6 +113,7 @@ static struct served *served_new(struct servers *s, const struct config *config)
             .scraper = app_scraper(app),
             .dropped = app_dropped(app),
             .store = store_of(app, config),
+            .peering = app_peering(app),
             .settings = s->settings,
             .recording_rules = s->recording_rules,
             .record = app_record(app),
@@ -186,6 +188,8 @@ static void make_plans(const struct config *config, struct plan plans[SERVERS_MA
         on_admin |= ROUTE_QUERY;
         on_query = 0;
     }
+    on_query |= on_query != 0 ? ROUTE_PEERS : 0;
+    on_admin |= (on_admin & ROUTE_QUERY) != 0 ? ROUTE_PEERS : 0;
     if (on_admin != 0 && on_receive != 0 && config_server_shares(receive, admin)) {
         on_admin |= ROUTE_RECEIVE;
         on_receive = 0;
@@ -320,6 +324,9 @@ bool servers_start(struct servers *s, struct app *app, struct reload *reload,
 
 void servers_stop(struct servers *s)
 {
+    if (s->app != NULL) {
+        peering_stop(app_peering(s->app)); /* queries may wait for peers */
+    }
     while (s->n > 0) {
         server_stop(s->at[--s->n]);
     }

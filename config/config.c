@@ -237,6 +237,7 @@ void config_read_tree(struct reader *r, const struct yaml_node *root, struct con
     apply_listen(r, c);
     check_servers(r, &at, c);
     apply_sharding_service(r, c);
+    check_peers(r, &at, c);
     read_endpoints(r, &at, c);
     share_memory(r, root, c);
     read_receive(r, &at, c);

@@ -438,6 +438,20 @@ struct config_memory {
 };
 
 /* An HTTP server of this process: its address, the credentials that it asks for, and its limits. */
+enum config_peers_scheme { PEERS_HTTP, PEERS_HTTPS };
+
+/* Other processes that queries ask for what only their disks have. At most one of hosts, dns and
+ * sharding is given; none: there are no peers. */
+struct config_peers {
+    struct config_strings hosts; /* host:port */
+    const char *dns;             /* name:port, all of whose addresses are peers */
+    bool sharding;               /* the replicas that share the targets are peers */
+    unsigned port;               /* of their queries, for `sharding` */
+    enum config_peers_scheme scheme;
+    int64_t timeout_ms; /* of one request */
+    struct http_settings http;
+};
+
 struct config_server {
     const char *listen; /* host:port; "": no address of its own */
     unsigned max_connections;
@@ -465,6 +479,7 @@ struct config_server {
     uint64_t max_body_size;    /* largest body of one request */
     uint64_t bodies_max_bytes; /* the bodies of all requests together */
     const char *path_prefix;   /* paths may begin with it; NULL: none */
+    struct config_peers peers; /* of `query` */
 };
 
 /* The moment at which a sender gets its response with status 2xx. */

@@ -85,6 +85,9 @@ extern const struct schema schema_query;          /* the same, of queries */
 extern const struct schema schema_receive_server; /* the same, of the receiver */
 /* Checks the addresses and credentials of all servers against each other (servers.c). */
 void check_servers(struct reader *r, const struct place *root, const struct config *c);
+extern const struct schema schema_peers; /* struct config_server, its peers (peers.c) */
+/* Checks the peers of queries against the other parts, and completes them (peers.c). */
+void check_peers(struct reader *r, const struct place *root, struct config *c);
 extern const struct schema schema_label_limits; /* struct config_label_limits (checks.c) */
 extern const struct schema schema_sharding;     /* struct config_sharding (sharding.c) */
 /* Sets up sharding through the Service that the command line names; does nothing if it names none

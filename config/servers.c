@@ -92,9 +92,16 @@ const struct schema schema_server = SCHEMA(server_rows, sizeof(struct config_ser
         ROW(config_server, "concurrency", concurrency, &kind_unsigned, .arg = &range_threads,      \
             .initial.number = 2)
 
+static bool has_peers(const void *record)
+{
+    const struct config_peers *p = &((const struct config_server *)record)->peers;
+    return p->hosts.n > 0 || p->dns != NULL || p->sharding;
+}
+
 static const struct field query_rows[] = {
     ROW(config_server, "listen", listen, &kind_text, .arg = &text_listen, .initial.text = ""),
     ROW(config_server, "path_prefix", path_prefix, &kind_text, .arg = &text_path_prefix),
+    PART("peers", &kind_mapping, .arg = &schema_peers, .when = has_peers),
     CONNECTION_ROWS(range_many, 256, 64, 1024),
     WORK_ROWS(64, UINT64_C(4) << 20),
 };

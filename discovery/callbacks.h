@@ -27,6 +27,9 @@ struct discovery_sharing {
     /* Reports the members, sorted, and our index among them (SIZE_MAX if we are not a member). It
      * is called before any target is reported, and at every change. */
     void (*on_members)(void *arg, const struct sv *names, size_t n, size_t self);
+    /* Receives the first address of each member, our own included, before each on_members(). A
+     * member with an address of IPv4 and one of IPv6 has both. May be NULL. */
+    void (*on_addresses)(void *arg, const struct sv *addresses, size_t n);
     /* Reports that the API server has accepted a request for the members, or that a request has
      * failed. */
     void (*on_reachable)(void *arg, bool reachable);

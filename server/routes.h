@@ -49,7 +49,7 @@ typedef void route_error_writer(struct route_error *e);
 struct route {
     const char *path; /* begins with "/" */
     bool is_prefix;   /* the path ends with "/", and the route also serves all paths below it */
-    unsigned set;     /* ROUTE_ADMIN, ROUTE_QUERY or ROUTE_RECEIVE */
+    unsigned set;     /* ROUTE_ADMIN, ROUTE_QUERY, ROUTE_RECEIVE or ROUTE_PEERS */
     /* Methods that the route serves; all others get 405. 0: ROUTE_GET. HEAD gets the response to
      * GET without its body. */
     unsigned methods;

@@ -45,6 +45,7 @@ struct server {
     struct passwords *passwords; /* NULL without a web configuration file */
     struct exchange_pool *query; /* NULL if no set of routes needs it; `receive` likewise */
     struct exchange_pool *receive;
+    struct exchange_pool *peers; /* NULL before the first request of a peer */
     struct metric_cell *requests;
     struct metric_cell *open;
     struct metric_cell *file_failures;
@@ -272,14 +273,35 @@ static void server_on_refusal(void *arg, struct connection *c, const struct requ
                 messages[why] != NULL ? messages[why] : connection_status_text(status));
 }
 
+static bool start_pool(struct server *s, const char *name, const struct server_work *work,
+                       struct exchange_pool **ret, struct err *err)
+{
+    struct exchange_pool_options options = {
+        .name = name, .loop = s->loop, .metrics = s->first.metrics, .threads = work->threads};
+    *ret = exchange_pool_new(&options, err);
+    return *ret != NULL;
+}
+
+/* Returns the pool for a route; NULL if it cannot be made. Few processes have peers, so their pool
+ * is made when the first of them asks. */
+static struct exchange_pool *pool_of(struct server *s, const struct route *route)
+{
+    if (route->set == ROUTE_PEERS && s->peers == NULL) {
+        (void)start_pool(s, "peers", &s->setup->options.query, &s->peers, NULL);
+    }
+    return route->set == ROUTE_RECEIVE ? s->receive
+           : route->set == ROUTE_PEERS ? s->peers
+                                       : s->query;
+}
+
 static void server_on_body(void *arg, struct connection *c, const struct request *r)
 {
     struct server *s = arg;
     const struct route *route = connection_data(c);
-    struct exchange_pool *pool = route->set == ROUTE_RECEIVE ? s->receive : s->query;
+    struct exchange_pool *pool = pool_of(s, route);
     const struct exchange_client client = {.address = *place_address(connection_place(c)),
                                            .has_neighbours = places_addresses(s->places) > 1};
-    if (!exchange_pool_submit(pool, c, route, r, s->setup, &client)) {
+    if (pool == NULL || !exchange_pool_submit(pool, c, route, r, s->setup, &client)) {
         server_on_refusal(s, c, r, REFUSED_BUSY, STATUS_BUSY);
     }
 }
@@ -459,15 +481,6 @@ static bool server_bind(struct server *s, struct err *err)
     }
     s->port = ntohs(*port_of(&address));
     return true;
-}
-
-static bool start_pool(struct server *s, const char *name, const struct server_work *work,
-                       struct exchange_pool **ret, struct err *err)
-{
-    struct exchange_pool_options options = {
-        .name = name, .loop = s->loop, .metrics = s->first.metrics, .threads = work->threads};
-    *ret = exchange_pool_new(&options, err);
-    return *ret != NULL;
 }
 
 static bool start_pools(struct server *s, struct err *err)
@@ -727,12 +740,14 @@ struct server *server_stop(struct server *s)
     }
     exchange_pool_stop(s->query);
     exchange_pool_stop(s->receive);
+    exchange_pool_stop(s->peers);
     passwords_stop(s->passwords);
     loop_timer_free(s->timer);
     places_free(s->places);
     loop_free(s->loop);
     exchange_pool_free(s->query);
     exchange_pool_free(s->receive);
+    exchange_pool_free(s->peers);
     passwords_free(s->passwords);
     setup_unref(s->setup);
     free(s);

@@ -29,6 +29,9 @@ struct write_ledger;
 #define ROUTE_ADMIN 1U
 #define ROUTE_QUERY 2U
 #define ROUTE_RECEIVE 4U
+/* Questions of other processes: with the limits of queries, but on threads of their own, because
+ * the threads for queries of both processes may wait for each other. */
+#define ROUTE_PEERS 8U
 
 /* Limits for the handlers of an API. */
 struct server_work {
@@ -77,7 +80,7 @@ struct server_options {
     /* credentials for the pages of the agent; NULL: none are needed */
     const struct http_settings *access;
     const char *path_prefix;    /* paths may begin with it, such as "/profiles"; NULL: no prefix */
-    struct server_work query;   /* limits for `work` routes of ROUTE_ADMIN and ROUTE_QUERY */
+    struct server_work query;   /* limits for all other `work` routes */
     struct server_work receive; /* limits for `work` routes of ROUTE_RECEIVE */
     /* Tables of routes, each ended by a row without a path. The list ends with NULL; NULL stands
      * for an empty list. The first row that fits a request answers it. */

@@ -18,6 +18,8 @@
 #define CACHE_KIB "-4096"
 /* Milliseconds that a statement waits while another connection writes. */
 #define BUSY_MS 10000
+/* SQLite's file system of databases in memory, whose bytes are in one piece. */
+#define MEMORY_VFS "memdb"
 #define URI_MAX ((size_t)16 * 1024)
 /* Limit of one row. It is above the limit of a profile, which applies to the inflated bytes. */
 #define ROW_BYTES_MAX (128 * 1024 * 1024)
@@ -229,6 +231,14 @@ sqlite3_stmt *db_statement(struct db *db, enum db_statement s, struct err *err)
         }
     }
     return *st;
+}
+
+sqlite3_stmt *db_compile(struct db *db, const char *sql, struct err *err)
+{
+    sqlite3_stmt *st = NULL;
+    int rc = sqlite3_prepare_v2(db->handle, sql, -1, &st, NULL);
+    (void)(rc == SQLITE_OK || fail(db, rc, err));
+    return st;
 }
 
 int db_step(struct db *db, sqlite3_stmt *st, struct err *err)
@@ -620,6 +630,55 @@ bool db_open_remote(struct db *db, const char *vfs, const char *name, bool *ret_
 {
     *db = (struct db){.path = name, .remote = true, .data_fd = -1};
     return open_immutable(db, name, vfs, ret_empty, err);
+}
+
+bool db_make_slice(struct db *db, uint64_t bytes_max, struct err *err)
+{
+    char sql[64];
+    bool empty;
+    *db = (struct db){.path = "slice", .data_fd = -1};
+    int rc = sqlite3_open_v2("slice", &db->handle,
+                             SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX,
+                             MEMORY_VFS);
+    bool ok = rc == SQLITE_OK ? set_up(db, true, &empty, err) : fail(db, rc, err);
+    if (ok) {
+        (void)sqlite3_snprintf(sizeof(sql), sql, "PRAGMA max_page_count = %llu",
+                               (unsigned long long)(bytes_max / db->page_bytes + 1));
+        ok = exec(db, sql, err);
+    }
+    if (!ok) {
+        db_close(db);
+    }
+    return ok;
+}
+
+struct sv db_slice_bytes(struct db *db)
+{
+    sqlite3_int64 n = 0;
+    const unsigned char *p = sqlite3_serialize(db->handle, "main", &n, SQLITE_SERIALIZE_NOCOPY);
+    return p != NULL && n > 0 ? (struct sv){(const char *)p, (size_t)n} : SV("");
+}
+
+bool db_open_slice(struct db *db, const char *name, void *bytes, size_t n, struct err *err)
+{
+    bool empty = false;
+    *db = (struct db){.path = name, .remote = true, .data_fd = -1};
+    int rc =
+        sqlite3_open_v2(":memory:", &db->handle, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL);
+    if (rc != SQLITE_OK) {
+        sqlite3_free(bytes);
+    } else {
+        rc = sqlite3_deserialize(db->handle, "main", bytes, (sqlite3_int64)n, (sqlite3_int64)n,
+                                 SQLITE_DESERIALIZE_READONLY | SQLITE_DESERIALIZE_FREEONCLOSE);
+    }
+    bool ok = rc == SQLITE_OK ? set_up(db, false, &empty, err) : fail(db, rc, err);
+    if (ok && empty) {
+        ok = db_damaged(db, "it is empty", err);
+    }
+    if (!ok) {
+        db_close(db);
+    }
+    return ok;
 }
 
 bool db_is_read_only(const struct db *db)

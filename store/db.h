@@ -101,7 +101,7 @@ struct db {
     int64_t version;
     enum db_fault fault;
     bool still;     /* opened by db_open_still() */
-    bool remote;    /* opened by db_open_remote() */
+    bool remote;    /* opened by db_open_remote() or db_open_slice() */
     bool read_only; /* a statement has failed because the file cannot be written */
     bool full;      /* a statement has failed because the disk is full */
     bool syncs;     /* see db_sync_commits() */
@@ -127,6 +127,17 @@ bool db_open_reader(struct db *db, const char *path, bool *ret_empty, struct err
  * (store/archive/vfs.h). It never changes. *ret_empty is as in db_open(). */
 bool db_open_remote(struct db *db, const char *vfs, const char *name, bool *ret_empty,
                     struct err *err);
+/* Makes an empty database in memory, which has the tables of a file, for a part of a file
+ * (store/peering/slice.h). It can have bytes_max bytes; a statement that needs more fails, and sets
+ * db->full. */
+bool db_make_slice(struct db *db, uint64_t bytes_max, struct err *err);
+/* Returns the bytes of such a database, which are valid until its next change. No transaction may
+ * be open. Empty if there are none. */
+struct sv db_slice_bytes(struct db *db);
+/* Opens a database whose bytes came from outside, for reading only. The bytes, from
+ * sqlite3_malloc64(), belong to the connection from then on, also on failure. `name` is for
+ * messages, and must stay valid until db_close(). False with err; db->fault says why. */
+bool db_open_slice(struct db *db, const char *name, void *bytes, size_t n, struct err *err);
 void db_close(struct db *db); /* does nothing if it is closed already */
 /* Returns true if SQLite has opened the file for reading only, because it cannot be written. */
 bool db_is_read_only(const struct db *db);
@@ -143,6 +154,9 @@ bool db_run(struct db *db, enum db_statement s, struct err *err);
  * missing, the file is damaged, and the error has the text `missing`. */
 sqlite3_stmt *db_row_of(struct db *db, enum db_statement s, int64_t key, const char *missing,
                         struct err *err);
+
+/* Compiles a statement that is not among those above; the caller finalizes it. NULL with err. */
+sqlite3_stmt *db_compile(struct db *db, const char *sql, struct err *err);
 
 /* Binds bytes to a parameter. The bytes must stay valid until the statement is reset. */
 void db_bind_blob(sqlite3_stmt *st, int i, struct sv v);

@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "store/archive/archive.h"
 #include "store/data.h"
+#include "store/peering/gather.h"
 #include "store/private.h"
 
 #define EXTENSION ".db"
@@ -110,6 +111,7 @@ struct store_file *store_file_unref(struct store_file *f)
     if (f != NULL && atomic_fetch_sub(&f->refs, 1) == 1) {
         store_file_unref(f->twin);
         archive_object_free(f->object);
+        peering_slices_free(f->slices);
         free(f->path);
         free(f);
     }

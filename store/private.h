@@ -65,7 +65,8 @@ struct store_file {
     char hash[33];           /* of a frozen file; "": unknown */
     struct store_file *twin; /* a reference to the same file in the archive; NULL: not there */
     uint64_t mark;           /* see store_files_to_read() */
-    struct archive_object *object; /* not guarded; NULL: the file is on this disk */
+    struct archive_object *object; /* not guarded; NULL: the file is not of the archive */
+    struct peering_slices *slices; /* not guarded, of one scan; NULL: the file is not of a peer */
 };
 
 struct store_file *store_file_ref(struct store_file *f);

@@ -182,10 +182,63 @@ static bool scan_local(struct scan *c, struct store_file *f, struct err *err)
     return ok;
 }
 
+/* ---- files of peers -------------------------------------------------------------------------- */
+
+/* Visits a slice of a file of a peer. If it is damaged, it is skipped, and the answer is partial.
+ */
+static bool scan_slice(struct scan *c, struct store_file *f, struct db *db, bool *more,
+                       struct err *err)
+{
+    struct err why = ERR_INIT;
+    c->file_number++;
+    bool ok = catalogue_read(&c->catalogue, db, &why) && visit_open(c, db, &why);
+    if (!ok && db->fault == DB_FINE) {
+        return err_set(err, why.kind, "%s: %s", f->path, why.msg);
+    }
+    if (!ok) {
+        *more = false;
+        peering_slice_bad(f, &why);
+        partial_note(c->range->partial, "%s: %s", f->path, why.msg);
+    }
+    return true;
+}
+
+/* Visits a file of a peer, slice by slice. */
+static bool scan_peer(struct scan *c, struct store_file *f, struct err *err)
+{
+    bool ok = true;
+    c->file = f;
+    for (bool more = true; ok && more && !c->stopped;) {
+        struct err why = ERR_INIT;
+        struct db db;
+        if (!peering_next_slice(f, &db, &more, &why)) {
+            partial_note(c->range->partial, "%s", why.msg);
+            return why.kind != ERR_MEMORY || err_memory(err);
+        }
+        ok = scan_slice(c, f, &db, &more, err);
+        db_close(&db);
+    }
+    return ok;
+}
+
+/* Adds the files of peers, if the range has any. */
+static bool add_peers(struct scan *c, struct store_file ***files, size_t *n, struct err *err)
+{
+    const struct store_peers *peers = &c->range->peers;
+    c->peers.from_ns = range_from(c);
+    c->peers.until_ns = c->range->until_ns;
+    c->peers.selector = c->range->selector;
+    return peers->peering == NULL ||
+           peering_add_files(peers, c->store, &c->peers, files, n, c->range->partial, err);
+}
+
 /* ---- all files ------------------------------------------------------------------------------- */
 
 static bool scan_file(struct scan *c, struct store_file *f, struct err *err)
 {
+    if (f->slices != NULL) {
+        return scan_peer(c, f, err);
+    }
     return f->object != NULL ? scan_remote(c, f, err) : scan_local(c, f, err);
 }
 
@@ -211,7 +264,7 @@ static bool scan_files(struct scan *c, bool backwards, struct err *err)
     if (!store_files_to_read(c->store, range_from(c), c->range->until_ns, &files, &n, err)) {
         return false;
     }
-    bool ok = prepare(c, files, n, err);
+    bool ok = add_peers(c, &files, &n, err) && prepare(c, files, n, err);
     for (size_t i = 0; ok && i < n && !c->stopped; i++) {
         ok = scan_file(c, files[backwards ? n - 1 - i : i], err);
     }
@@ -358,6 +411,7 @@ bool store_each_point(struct store *s, const struct store_range *range,
     struct scan c = {.store = s,
                      .range = range,
                      .wants_shared = true,
+                     .peers = {.kind = range->with_windows ? SLICE_TIMED : SLICE_POINTS},
                      .visit_file = points_of_file,
                      .job = &job};
     return scan_run(&c, false, err);
@@ -467,6 +521,7 @@ static bool scan_series(struct store *s, const struct store_range *range, struct
 {
     struct scan c = {.store = s,
                      .range = range,
+                     .peers = {.kind = SLICE_SERIES},
                      .needs_file = series_needs_file,
                      .visit_file = series_of_file,
                      .job = job};

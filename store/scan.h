@@ -9,6 +9,7 @@
 #define PROFPULL_STORE_SCAN_H
 
 #include "store/catalogue.h"
+#include "store/peering/gather.h"
 
 #define SCAN_PIECE 512
 
@@ -21,6 +22,7 @@ struct scan {
     bool stopped;              /* a callback has ended the scan */
     bool any;                  /* also visit files without a series that matches */
     bool wants_shared;         /* see catalogue.wants_shared */
+    struct peering_scan peers; /* the rows that peers are asked for */
     /* The members below describe the file that is being visited. */
     struct store_file *file;
     uint64_t file_number;

@@ -247,6 +247,9 @@ static bool is_intact(struct scan *c, const struct body_row *r, struct sv data, 
     if (store_hash_fits(data, r->hash)) {
         return true;
     }
+    if (c->file->slices != NULL) {
+        return false; /* a matter of the peer, which notes it when it reads the profile itself */
+    }
     metric_inc(c->store->metrics.bad_rows);
     log_warn(c->store->options.log, "a profile of the store has changed on the disk",
              LOG_STR("endpoint", c->store->options.name), LOG_STR("file", c->file->path),
@@ -344,7 +347,11 @@ bool store_each_body(struct store *s, const struct store_scan *scan,
                              .arg = arg,
                              .arena = arena_new(STORE_BLOB_MAX * 4),
                              .names_until_ms = names_until_ms(s)};
-    struct scan c = {.store = s, .range = &scan->range, .visit_file = bodies_of_file, .job = &job};
+    struct scan c = {.store = s,
+                     .range = &scan->range,
+                     .peers = {.kind = scan->with_data ? SLICE_BODIES : SLICE_HEADS},
+                     .visit_file = bodies_of_file,
+                     .job = &job};
     bool ok = job.arena != NULL ? scan_run(&c, scan->newest_first, err) : err_memory(err);
     job_done(&job);
     return ok;
@@ -382,10 +389,11 @@ static bool get_from_file(struct scan *c, struct err *err)
 bool store_get(struct store *s, struct sv id, bool *ret_found,
                bool (*visit)(void *arg, const struct store_body *body), void *arg, struct err *err)
 {
-    return store_get_partial(s, id, NULL, ret_found, visit, arg, err);
+    return store_get_partial(s, id, NULL, NULL, ret_found, visit, arg, err);
 }
 
-bool store_get_partial(struct store *s, struct sv id, struct partial *partial, bool *ret_found,
+bool store_get_partial(struct store *s, struct sv id, const struct store_peers *peers,
+                       struct partial *partial, bool *ret_found,
                        bool (*visit)(void *arg, const struct store_body *body), void *arg,
                        struct err *err)
 {
@@ -398,8 +406,18 @@ bool store_get_partial(struct store *s, struct sv id, struct partial *partial, b
     struct store_range range = {.from_ns = get.time_ms * NS_PER_MS,
                                 .until_ns = get.time_ms * NS_PER_MS + NS_PER_MS - 1,
                                 .partial = partial};
-    struct scan c = {
-        .store = s, .range = &range, .any = true, .visit_file = get_from_file, .job = &get};
+    if (peers != NULL) {
+        range.peers = *peers;
+    }
+    struct scan c = {.store = s,
+                     .range = &range,
+                     .any = true,
+                     .peers = {.kind = SLICE_PROFILE,
+                               .profile = get.profile,
+                               .profile_ms = get.time_ms,
+                               .profile_hash = get.hash},
+                     .visit_file = get_from_file,
+                     .job = &get};
     get.bodies.arena = arena_new(STORE_BLOB_MAX * 4);
     bool ok = get.bodies.arena != NULL ? scan_run(&c, false, err) : err_memory(err);
     *ret_found = get.found;

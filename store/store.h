@@ -38,6 +38,7 @@
 
 struct archive_options;
 struct archive_stats;
+struct peering;
 struct store;
 struct buf;
 
@@ -147,6 +148,13 @@ struct store_series {
     size_t column; /* index of its sample type in the profiles */
 };
 
+/* The other processes that a scan asks for what only their disks have (store/peering/peering.h). */
+struct store_peers {
+    struct peering *peering; /* NULL: none are asked */
+    int64_t deadline_ms;     /* monotonic; peers have at most half of the time; 0: no deadline */
+    uint64_t bytes_max;      /* memory for what they send */
+};
+
 /* The profiles that a scan visits: those whose time is between two instants, both inclusive. */
 struct store_range {
     int64_t from_ns;
@@ -157,8 +165,10 @@ struct store_range {
     bool with_zeros;
     bool without_ids;  /* points have the id "", which saves the time of printing it */
     bool with_windows; /* points say when their windows end; costs a look-up for each */
-    /* Counts the files of the archive that could not be read, and were left out; may be NULL. */
+    /* Counts the files of the archive and of peers that could not be read, and were left out; may
+     * be NULL. */
     struct partial *partial;
+    struct store_peers peers;
 };
 
 /* A callback of a scan returns false to end the scan. Its arguments are valid until it returns. */
@@ -236,8 +246,10 @@ bool store_each_body(struct store *s, const struct store_scan *scan,
  * profile. *ret_found is false if no profile has the id. */
 bool store_get(struct store *s, struct sv id, bool *ret_found,
                bool (*visit)(void *arg, const struct store_body *body), void *arg, struct err *err);
-/* Does the same, and notes the files that could not be read: the profile may be in one of them. */
-bool store_get_partial(struct store *s, struct sv id, struct partial *partial, bool *ret_found,
+/* Does the same, and asks peers, which may be NULL. Notes the files that could not be read: the
+ * profile may be in one of them. */
+bool store_get_partial(struct store *s, struct sv id, const struct store_peers *peers,
+                       struct partial *partial, bool *ret_found,
                        bool (*visit)(void *arg, const struct store_body *body), void *arg,
                        struct err *err);
 

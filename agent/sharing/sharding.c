@@ -212,6 +212,14 @@ static void sharding_on_members(void *arg, const struct sv *names, size_t n, siz
     update(s, false);
 }
 
+static void sharding_on_addresses(void *arg, const struct sv *addresses, size_t n)
+{
+    const struct sharding *s = arg;
+    if (s->options.on_addresses != NULL) {
+        s->options.on_addresses(s->options.arg, addresses, n);
+    }
+}
+
 static void sharding_on_reachable(void *arg, bool reachable)
 {
     struct sharding *s = arg;
@@ -405,6 +413,7 @@ static bool init(struct sharding *s, struct err *err)
         .self = s->self,
         .self_ip = env("POD_IP"),
         .on_members = sharding_on_members,
+        .on_addresses = sharding_on_addresses,
         .on_reachable = sharding_on_reachable,
         .arg = s,
     };

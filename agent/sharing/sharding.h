@@ -23,6 +23,9 @@ struct sharding_options {
     struct log *log;
     struct metrics *metrics; /* may be NULL */
     struct scraper *scraper; /* NULL: nothing is scraped, so ownership moves at once */
+    /* Receives the addresses of the members, on the discovery thread. May be NULL. */
+    void (*on_addresses)(void *arg, const struct sv *addresses, size_t n);
+    void *arg;
 };
 
 struct sharding *sharding_new(const struct sharding_options *options, struct err *err);

@@ -1,5 +1,7 @@
 #include "discovery/kubernetes/peers.h"
 
+#include <arpa/inet.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,7 +16,9 @@
 struct slice {
     struct buf names; /* the names, each with a NUL at its end */
     size_t n;
-    size_t self;   /* offset of our own name in names; SIZE_MAX if it is not there */
+    size_t self;          /* offset of our own name in names; SIZE_MAX if it is not there */
+    struct buf addresses; /* their first addresses, each with a NUL at its end */
+    size_t n_addresses;
     uint32_t list; /* number of the last list that named the slice */
 };
 
@@ -60,7 +64,24 @@ static void slice_free(void *p)
     struct slice *slice = p;
     if (slice != NULL) {
         buf_done(&slice->names);
+        buf_done(&slice->addresses);
         free(slice);
+    }
+}
+
+/* Adds the first address of a member, unless it is the name of a host. */
+static void add_address(struct slice *slice, const struct kube_endpoint *endpoint)
+{
+    const struct schema_text *address = endpoint->addresses.first;
+    char text[INET6_ADDRSTRLEN];
+    unsigned char parsed[sizeof(struct in6_addr)];
+    if (address == NULL || address->text.n >= sizeof(text)) {
+        return;
+    }
+    (void)snprintf(text, sizeof(text), "%.*s", SV_ARG(address->text));
+    if (inet_pton(AF_INET, text, parsed) == 1 || inet_pton(AF_INET6, text, parsed) == 1) {
+        buf_append(&slice->addresses, text, strlen(text) + 1);
+        slice->n_addresses++;
     }
 }
 
@@ -73,6 +94,7 @@ static struct slice *slice_new(const struct peer_set_options *options,
         return NULL;
     }
     buf_init(&slice->names, OBJECT_BYTES_MAX);
+    buf_init(&slice->addresses, OBJECT_BYTES_MAX);
     slice->self = SIZE_MAX;
     for (const struct kube_endpoint *endpoint = endpoints->first; endpoint != NULL;
          endpoint = endpoint->next) {
@@ -87,8 +109,9 @@ static struct slice *slice_new(const struct peer_set_options *options,
         buf_append(&slice->names, name.p, name.n);
         buf_putc(&slice->names, '\0');
         slice->n++;
+        add_address(slice, endpoint);
     }
-    if (!buf_ok(&slice->names)) {
+    if (!buf_ok(&slice->names) || !buf_ok(&slice->addresses)) {
         slice_free(slice);
         return NULL;
     }
@@ -220,6 +243,30 @@ bool peer_set_now(struct peer_set *s, struct peers_now *ret)
     return true;
 }
 
+struct sv *peer_set_addresses(const struct peer_set *s, size_t *ret_n)
+{
+    size_t n = 0;
+    size_t cursor = 0;
+    struct sv key;
+    void *value;
+    while (map_next(s->slices, &cursor, &key, &value)) {
+        n += ((const struct slice *)value)->n_addresses;
+    }
+    struct sv *addresses = calloc(n + 1, sizeof(*addresses));
+    *ret_n = addresses != NULL ? n : 0;
+    n = 0;
+    cursor = 0;
+    while (addresses != NULL && map_next(s->slices, &cursor, &key, &value)) {
+        const struct slice *slice = value;
+        const char *p = slice->addresses.data;
+        for (size_t i = 0; i < slice->n_addresses; i++) {
+            addresses[n] = sv_from(p);
+            p += addresses[n++].n + 1;
+        }
+    }
+    return addresses;
+}
+
 /* ---- the watch ------------------------------------------------------------------------------- */
 
 struct peers {
@@ -231,10 +278,22 @@ struct peers {
     bool warned_ignored;
 };
 
+static bool report_addresses(const struct peers *p)
+{
+    const struct discovery_sharing *sharing = p->options.sharing;
+    size_t n;
+    struct sv *addresses = sharing->on_addresses != NULL ? peer_set_addresses(p->set, &n) : NULL;
+    if (addresses != NULL) {
+        sharing->on_addresses(sharing->arg, addresses, n);
+    }
+    free(addresses);
+    return sharing->on_addresses == NULL || addresses != NULL;
+}
+
 static bool report(struct peers *p)
 {
     struct peers_now now;
-    if (!peer_set_now(p->set, &now)) {
+    if (!peer_set_now(p->set, &now) || !report_addresses(p)) {
         return false;
     }
     if (now.ignored > 0 && !p->warned_ignored) {

@@ -45,6 +45,10 @@ struct peers_now {
 /* Returns all members of all slices; valid until the next call. False if out of memory. */
 bool peer_set_now(struct peer_set *s, struct peers_now *ret);
 
+/* Returns the first address of each member in each slice, in no particular order; valid until the
+ * next change. The caller frees the array. NULL if out of memory. */
+struct sv *peer_set_addresses(const struct peer_set *s, size_t *ret_n);
+
 /* ---- the watch ------------------------------------------------------------------------------- */
 
 struct peers;

@@ -369,6 +369,7 @@ struct archive *archive_open(struct store *s, const struct archive_options *o, s
     }
     a->store = s;
     a->read_only = s->options.read_only;
+    a->opened_ms = clock_mono_ms();
     a->max_age_ms = o->max_age_ms;
     random_id(a->id);
     pthread_mutex_init(&a->lock, NULL);

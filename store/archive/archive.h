@@ -101,6 +101,26 @@ void archive_read_failed(struct store_file *f, enum db_fault fault, struct err *
 /* Says why the list of objects may be incomplete; false if it is complete. */
 bool archive_is_partial(struct archive *a, struct err *err);
 
+/* ---- for peers (recent.c) ---------------------------------------------------------------------
+ */
+
+/* Copies the name of this writer; "" for a reader, or if it is not known yet. */
+void archive_own_name(struct archive *a, char ret[64]);
+/* Visits the files of this writer in the archive that overlap a range and were added to the list
+ * less than two hours ago, with the time since then: processes that list seldom may not know them.
+ */
+void archive_each_recent(struct archive *a, int64_t from_ns, int64_t until_ns,
+                         void (*visit)(void *arg, const char *name, const char *hash,
+                                       int64_t age_ms),
+                         void *arg);
+/* Returns the time since the archive was opened if it has not listed its objects yet, else -1. */
+int64_t archive_unlisted_ms(struct archive *a);
+/* Returns true if a file is the object of this writer that has this hash. */
+bool archive_is_object(const struct store_file *f, struct sv writer, struct sv hash);
+/* Waits until a listing of all objects has ended that began at since_ms or later. False if it has
+ * not ended at deadline_ms, or if it has failed. Both are monotonic. */
+bool archive_refresh(struct archive *a, int64_t since_ms, int64_t deadline_ms);
+
 struct archive_object;
 void archive_object_free(struct archive_object *o);
 

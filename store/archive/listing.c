@@ -182,16 +182,19 @@ static enum bucket_result list_all(struct listing *l, int64_t recent_from_ns, st
     return result;
 }
 
-static void finish(struct archive *a, enum bucket_result result, const struct err *err, bool all)
+static void finish(struct archive *a, enum bucket_result result, const struct err *err, bool all,
+                   int64_t began_ms)
 {
     int64_t now_ms = clock_mono_ms();
     pthread_mutex_lock(&a->lock);
     if (result == BUCKET_OK) {
         a->listed_ms = now_ms;
+        a->listed_all_ms = all ? began_ms : a->listed_all_ms;
         a->list_err = (struct err){0};
     } else {
         a->list_err = *err;
     }
+    pthread_cond_broadcast(&a->changed);
     pthread_mutex_unlock(&a->lock);
     if (result == BUCKET_OK) {
         a->list_due_ms = now_ms + ARCHIVE_LIST_MS;
@@ -202,7 +205,7 @@ static void finish(struct archive *a, enum bucket_result result, const struct er
 bool archive_list(struct archive *a, int64_t now_ns)
 {
     int64_t now_ms = clock_mono_ms();
-    bool all = now_ms >= a->list_all_due_ms;
+    bool all = now_ms >= a->list_all_due_ms || archive_takes_refresh(a);
     struct listing l = {.archive = a};
     struct err err = ERR_INIT;
     if (!all && now_ms < a->list_due_ms) {
@@ -220,7 +223,7 @@ bool archive_list(struct archive *a, int64_t now_ns)
         forget_unseen(&l, number);
         report_foreign(&l);
     }
-    finish(a, result, &err, all);
+    finish(a, result, &err, all, now_ms);
     if (result == BUCKET_OK && all && !a->read_only) {
         archive_match(a);
     }

@@ -230,6 +230,7 @@ struct store_file *archive_list_add(struct archive *a, struct store_file *f)
         a->n_files++;
     }
     o->number = ++a->objects;
+    o->added_ms = clock_mono_ms();
     a->files[at] = f;
     return f;
 }

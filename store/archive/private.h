@@ -39,7 +39,8 @@ enum object_state {
 /* A file of the archive: its index and its database in the bucket. */
 struct archive_object {
     struct archive *archive;
-    uint64_t number; /* counts the objects that were added to the list */
+    uint64_t number;  /* counts the objects that were added to the list */
+    int64_t added_ms; /* monotonic time at which it was added */
     char writer[ARCHIVE_WRITER_SIZE];
     struct archive_name name;
     char *index_key;
@@ -84,7 +85,10 @@ struct archive {
     size_t files_cap;
     uint64_t objects;      /* that were added so far */
     struct map *by_key;    /* names of databases -> their files, which the list holds */
+    int64_t opened_ms;     /* monotonic, as all times that end in _ms */
     int64_t listed_ms;     /* monotonic time of the last listing; 0: none yet */
+    int64_t listed_all_ms; /* monotonic time at which the last listing of all objects began */
+    bool refresh;          /* all objects are to be listed in the next round */
     struct err list_err;   /* of the last listing; ERR_NONE if it has succeeded */
     int64_t down_until_ms; /* nothing is read until then */
     struct err down_err;
@@ -140,6 +144,9 @@ void archive_source_failed(void *arg, const char *name, enum archive_read why,
 
 /* Lists the objects of all writers, if that is due. False if the bucket has failed. */
 bool archive_list(struct archive *a, int64_t now_ns);
+
+/* Returns true once for each time that archive_refresh() wants a listing (recent.c). */
+bool archive_takes_refresh(struct archive *a);
 
 /* ---- the owner (owner.c) --------------------------------------------------------------------- */
 

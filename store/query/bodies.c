@@ -105,8 +105,8 @@ static bool each_listed(struct visiting *v, const struct query_stacks *which, st
     }
     for (size_t i = 0; ok && i < which->n_profile_ids; i++) {
         bool found;
-        ok = store_get_partial(v->q->store, which->profile_ids[i], v->q->partial, &found,
-                               bodies_on_listed, v, err) &&
+        ok = store_get_partial(v->q->store, which->profile_ids[i], &v->q->peers, v->q->partial,
+                               &found, bodies_on_listed, v, err) &&
              v->err.kind == ERR_NONE;
     }
     free(v->seen);

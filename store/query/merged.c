@@ -45,6 +45,7 @@ bool query_merged(const struct query *q, const struct store_scan *scan, struct b
     struct store_scan with_data = *scan;
     with_data.with_data = true;
     with_data.range.partial = q->partial;
+    with_data.range.peers = q->peers;
     struct merging m = {.q = q, .merge = merge_new(&o, err), .names = names};
     bool ok = m.merge != NULL;
     if (ok) {

@@ -35,6 +35,7 @@ struct query {
     atomic_size_t *damaged; /* counts profiles that cannot be read and were left out; may be NULL */
     struct partial
         *partial; /* notes the files that cannot be read and were left out; may be NULL */
+    struct store_peers peers; /* are asked as well */
 };
 
 struct query_range {

@@ -46,7 +46,8 @@ bool query_scope_init(const struct query *q, struct query_scope *scope, const st
         .range = {.from_ns = clamp_ms(r->start_ms) * NS_PER_MS,
                   /* The last nanosecond of its millisecond. */
                   .until_ns = (clamp_ms(r->end_ms) + 1) * NS_PER_MS - 1,
-                  .partial = q->partial},
+                  .partial = q->partial,
+                  .peers = q->peers},
     };
     if (r->selector == NULL && type == NULL) {
         return true;

@@ -147,3 +147,25 @@ TEST(too_many)
     CHECK_INT(now.ignored, 200, "");
     CHECK_INT(sv_eq_str(now.names[999], "m-0999"), true, "the last one in order of names");
 }
+
+TEST(first_addresses_of_members)
+{
+    SCOPED(peer_set) *s = new_set();
+    size_t n;
+    put(s, "v4",
+        "[" POD("p-2", "") ",{\"addresses\":[\"10.0.0.7\",\"10.0.0.8\"],\"hostname\":\"h\"},"
+                           "{\"addresses\":[\"10.0.0.6\"],\"conditions\":{\"ready\":false},"
+                           "\"hostname\":\"i\"}]");
+    put(s, "v6", "[{\"addresses\":[\"fd00::1\"],\"hostname\":\"h\"}]");
+    put(s, "fqdn", "[{\"addresses\":[\"h.example\"],\"hostname\":\"f\"}]");
+    struct sv *got = peer_set_addresses(s, &n);
+    CHECK_INT(n, 3, "addresses");
+    bool v4 = false;
+    bool v6 = false;
+    for (size_t i = 0; i < n; i++) {
+        v4 = v4 || sv_eq_str(got[i], "10.0.0.7");
+        v6 = v6 || sv_eq_str(got[i], "fd00::1");
+    }
+    assert_true(v4 && v6);
+    free(got);
+}
