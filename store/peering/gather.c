@@ -511,13 +511,15 @@ bool peering_add_files(const struct store_peers *peers, struct store *s,
                        const struct peering_scan *scan, struct store_file ***files, size_t *n,
                        struct partial *partial, struct err *err)
 {
-    struct partial noted = {.parts = 0};
-    struct gathering g = {.use = peers, .store = s, .scan = scan, .partial = &noted};
+    const struct partial before = partial != NULL ? *partial : (struct partial){.parts = 0};
+    struct gathering g = {.use = peers, .store = s, .scan = scan, .partial = partial};
     bool again = true;
     g.selector = selector_text(scan->selector);
     bool ok = g.selector != NULL || err_memory(err);
     for (int i = 0; ok && again && i < 2; i++) {
-        noted.parts = 0;
+        if (partial != NULL) {
+            *partial = before;
+        }
         ok = gather_once(&g, i == 0, &again, files, n, err);
         again = ok && again;
         bool gone = g.gone;
@@ -525,8 +527,5 @@ bool peering_add_files(const struct store_peers *peers, struct store *s,
         g.gone = gone;
     }
     free(g.selector);
-    for (size_t i = 0; i < noted.parts; i++) {
-        partial_note(partial, "%s", noted.why);
-    }
     return ok;
 }
