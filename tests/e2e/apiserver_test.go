@@ -210,8 +210,7 @@ func (c *controlPlane) compact() {
 	call := func(path, body string) string {
 		resp, err := http.Post("http://"+c.etcd+":2379"+path, "application/json", bytes.NewReader([]byte(body)))
 		must(c.t, err)
-		defer resp.Body.Close()
-		text, _ := io.ReadAll(resp.Body)
+		text := bodyOf(c.t, resp)
 		require(c.t, resp.StatusCode == 200, "%s: %s %s", path, resp.Status, text)
 		return string(text)
 	}
@@ -383,8 +382,7 @@ func (c *controlPlane) requestToken(secret string) string {
 
 // In a pod, as it were: the service account's files, least privilege, and a token that is rotated.
 func realServiceAccount(t *testing.T, c *controlPlane) {
-	server := newPyroscope(t, pyroscope.Options{})
-	tg := newTarget(t, target.Options{})
+	server, tg := newNeighbours(t)
 	c.createPod("a", tg.Addr(), true)
 	c.must("POST", "/api/v1/namespaces/default/serviceaccounts", "", `{"apiVersion":"v1","kind":"ServiceAccount","metadata":{"name":"profpull"}}`)
 	old := c.requestToken("first-token")

@@ -54,8 +54,7 @@ func gapsBetween(got []pyroscope.Received) []time.Duration {
 // A type that is not there is asked for rarely, shown, and back when it is there.
 func TestAbsentType(t *testing.T) {
 	t.Parallel()
-	server := newPyroscope(t, pyroscope.Options{})
-	tg := newTarget(t, target.Options{})
+	server, tg := newNeighbours(t)
 	tg.SetFault("/debug/pprof/mutex", target.NotFound)
 	p := run(t, scraping(job("a", "scrape_interval: 300ms, profiles: "+only("mutex: {delta: off}, goroutine: {}"), tg),
 		to(server)))
@@ -81,8 +80,7 @@ func TestAbsentType(t *testing.T) {
 // Somebody else profiles the target: it is tried twice in an interval, and the page says so.
 func TestProfiledBySomebodyElse(t *testing.T) {
 	t.Parallel()
-	server := newPyroscope(t, pyroscope.Options{})
-	tg := newTarget(t, target.Options{})
+	server, tg := newNeighbours(t)
 	tg.SetFault("", target.CPUInUse)
 	p := run(t, scraping(job("a", "scrape_interval: 2s, profiles: "+only("process_cpu: {interval: 6s, seconds: 2s}"), tg),
 		to(server)))
@@ -122,10 +120,7 @@ scrape_configs:
   - job_name: a
 `+types("process_cpu: {}")+`    static_configs:
       - {targets: ["`+cuts+`"]}
-`+staticTargets("a", says)+`
-write:
-  - {name: main, url: "`+server.URL()+`"}
-`)
+`+staticTargets("a", says)+writeTo(server))
 	for _, address := range []string{says.Addr(), cuts} {
 		p.wait("the reason", func() string {
 			s := p.scrape(address + "/")
@@ -148,10 +143,7 @@ scrape_configs:
   - job_name: some
     sampling: {max_per_service: 2}
 `+types("goroutine: {}, memory: {delta: off}")+`    static_configs:
-`+staticTargets("shop/cart", targets[:6]...)+staticTargets("shop/till", targets[6:]...)+`
-write:
-  - {name: main, url: "`+server.URL()+`"}
-`)
+`+staticTargets("shop/cart", targets[:6]...)+staticTargets("shop/till", targets[6:]...)+writeTo(server))
 	waitProfiles(t, server, 24, nil)
 	_, text := p.get("/api/v1/targets")
 	var page struct {

@@ -324,8 +324,7 @@ func TestScrapeAsAJob(t *testing.T) {
 // A password file that cannot be read is reported with the reason, and nothing else breaks.
 func TestPasswordFileUnreadable(t *testing.T) {
 	t.Parallel()
-	server := newPyroscope(t, pyroscope.Options{})
-	tg := newTarget(t, target.Options{})
+	server, tg := newNeighbours(t)
 	file := filepath.Join(t.TempDir(), "password")
 	must(t, os.WriteFile(file, []byte("secret-of-the-file\n"), 0o000))
 	config := writeConfig(t, scraping(job("a", "scrape_interval: 500ms, profiles: "+snapshotsOnly, tg),
@@ -380,8 +379,7 @@ func TestPasswordFileUnreadable(t *testing.T) {
 // slow, many or hostile, which delay nobody else.
 func TestAdminServer(t *testing.T) {
 	t.Parallel()
-	server := newPyroscope(t, pyroscope.Options{})
-	tg := newTarget(t, target.Options{})
+	server, tg := newNeighbours(t)
 	p := run(t, scraping(job(`odd "job" \ name`, "scrape_interval: 500ms, profiles: "+snapshotsOnly, tg), to(server)))
 	waitProfiles(t, server, 8, nil)
 	for path, want := range map[string]int{"/": 200, "/links": 200, "/-/healthy": 200, "/-/ready": 200, "/metrics": 200,

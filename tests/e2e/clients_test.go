@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"os"
@@ -61,8 +60,7 @@ func postProfile(t *testing.T, url string, data []byte) listed {
 	t.Helper()
 	resp, err := http.Post(url, "application/x-www-form-urlencoded", bytes.NewReader(data))
 	must(t, err)
-	defer resp.Body.Close()
-	text, _ := io.ReadAll(resp.Body)
+	text := bodyOf(t, resp)
 	require(t, resp.StatusCode == 200 && strings.HasPrefix(string(text), `{"code":200,`),
 		"%s: %s: %s", url, resp.Status, text)
 	var answer struct{ Body listed }
@@ -186,8 +184,7 @@ func TestClientsOfTheStore(t *testing.T) {
 			`"tag_filter":"pod_ns = 'shop'","time_start":%d,"time_end":%d,"debug":false}`, at-60, at+60)
 		resp, err := http.Post(p.admin+"/v1/profile/ProfileTracing"+form, "application/json", strings.NewReader(question))
 		must(t, err)
-		text, _ := io.ReadAll(resp.Body)
-		resp.Body.Close()
+		text := bodyOf(t, resp)
 		total := fmt.Sprint(parsed.Sums()["samples"])
 		want := regexp.MustCompile(`"values":\[\[0,-1,0,` + total + `\]`)
 		if form != "" {
@@ -235,8 +232,7 @@ func buildWithPGO(t *testing.T, admin string, window []string, at int64) {
 	expectCall(t, exitDone, "default.pgo: ", "", args...)
 	resp, err := http.Get(fmt.Sprintf("%s/pgo/cart?from=%d&until=%d", admin, at-60, at+60))
 	must(t, err)
-	defer resp.Body.Close()
-	raw, _ := io.ReadAll(resp.Body)
+	raw := bodyOf(t, resp)
 	require(t, resp.StatusCode == 200, "%s: %s", resp.Status, raw)
 	file := readFile(t, filepath.Join(dir, "default.pgo"))
 	byURL, err1 := fakepprof.ParseGzip(raw)

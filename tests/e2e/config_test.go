@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strings"
 
-	"profpull.test/e2e/fakes/pyroscope"
 	"profpull.test/e2e/fakes/target"
 )
 
@@ -31,7 +30,10 @@ func jobAt(name, keys string, targets ...string) string {
 }
 
 // to is the endpoint "main", which writes to a server.
-func to(s *pyroscope.Server) string { return "name: main, url: " + s.URL() }
+func to(s interface{ URL() string }) string { return "name: main, url: " + s.URL() }
+
+// writeTo is the end of a configuration with this endpoint alone.
+func writeTo(s interface{ URL() string }) string { return "write: [{" + to(s) + "}]\n" }
 
 // only is the value of the key profiles with these types and none of the others.
 func only(on string) string {

@@ -163,9 +163,7 @@ scrape_configs:
       memory: {path: /debug/pprof/heap, params: {gc: "1"}}
     static_configs:
       - {targets: ["`+address+`"], labels: {service_name: loadgen}}
-write:
-  - {name: main, url: "`+server.URL()+`"}
-`)
+`+writeTo(server))
 	for round := 0; round <= restarts; round++ {
 		before := p.metrics().sum("profpull_delta_total", "result", "delta")
 		reaches(t, "some deltas of each type", float64(9+3*(round%4)),

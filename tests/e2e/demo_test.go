@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"io"
 	"net/http"
 	"os"
 	"os/exec"
@@ -40,8 +39,7 @@ func TestDemo(t *testing.T) {
 	if match := said.FindStringSubmatch(out.String()); !ended && match != nil {
 		resp, err := http.Get(match[1])
 		must(t, err)
-		page, _ := io.ReadAll(resp.Body)
-		resp.Body.Close()
+		page := bodyOf(t, resp)
 		for _, part := range []string{`<svg class="flame"`, "<title>main.burnCPU: "} {
 			if !strings.Contains(string(page), part) {
 				t.Errorf("%s has no %s", match[1], part)

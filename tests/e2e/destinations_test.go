@@ -112,8 +112,7 @@ func TestOAuth2(t *testing.T) {
 		issued <- fmt.Sprint(user, " ", secret, " ", r.PostFormValue("grant_type"), " ", r.PostFormValue("scope"))
 		fmt.Fprint(w, `{"access_token":"abc","token_type":"Bearer","expires_in":3600}`)
 	})
-	server := newPyroscope(t, pyroscope.Options{})
-	tg := newTarget(t, target.Options{})
+	server, tg := newNeighbours(t)
 	secret := filepath.Join(t.TempDir(), "secret")
 	must(t, os.WriteFile(secret, []byte("s3cret\n"), 0o600))
 	p := run(t, scraping(job("a", "scrape_interval: 1s, profiles: "+only("goroutine: {}"), tg),

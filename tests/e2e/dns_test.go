@@ -68,10 +68,7 @@ scrape_configs:
     scrape_interval: 1s
     profiles: {process_cpu: {enabled: false}}
     static_configs:
-`+staticTargets("good", good)+`
-write:
-  - {name: main, url: "`+server.URL()+`"}
-`)
+`+staticTargets("good", good)+writeTo(server))
 	p.waitUp()
 	p.waitMetric(1000, "profpull_http_in_flight", "client", "scrape")
 	threads, files := p.threads(), p.openFiles()

@@ -74,9 +74,15 @@ func TestEndpointDown(t *testing.T) {
 	p.stop()
 	checkArrived(t, server.Profiles(), nameOfPath, targets...)
 	noneRefused(t, server)
-	summary := endpointSummary(t, p, "main")
-	expect(t, summary["dropped"] == 0 && summary["accepted"] == summary["sent"] && summary["sent"] == server.Count(),
-		"%v, and %d have arrived", summary, server.Count())
+	p.delivered("main", server.Count())
+}
+
+// delivered checks that an endpoint has sent all that it accepted, and that so many have arrived.
+func (p *program) delivered(endpoint string, arrived int) {
+	p.t.Helper()
+	s := endpointSummary(p.t, p, endpoint)
+	expect(p.t, s["dropped"] == 0 && s["accepted"] == s["sent"] && s["sent"] == arrived,
+		"%s: %v, and %d have arrived", endpoint, s, arrived)
 }
 
 // endpointSummary reads the last line that the program logs of an endpoint.
@@ -252,8 +258,7 @@ func TestAnswers(t *testing.T) {
 // turn.
 func TestSamplingNeverOverlaps(t *testing.T) {
 	t.Parallel()
-	server := newPyroscope(t, pyroscope.Options{})
-	tg := newTarget(t, target.Options{})
+	server, tg := newNeighbours(t)
 	profiles := `{process_cpu: {seconds: 1s}, fgprof: {enabled: true, seconds: 1s}, memory: {enabled: false},
       goroutine: {enabled: false}, mutex: {enabled: false}, block: {enabled: false}}`
 	p := run(t, scraping(job("one", "scrape_interval: 4s, profiles: "+profiles, tg)+
@@ -283,11 +288,8 @@ func TestTerminationDrains(t *testing.T) {
 	p := run(t, scraping(job("drain", "scrape_interval: 100ms, profiles: "+snapshotsOnly, tg),
 		to(server)+", concurrency: 2"))
 	p.waitQueued("main", 20)
-	took := p.stop()
-	summary := endpointSummary(t, p, "main")
-	t.Logf("drained in %v: %v", took, summary)
-	expect(t, summary["dropped"] == 0 && summary["accepted"] == summary["sent"] && summary["sent"] == server.Count(),
-		"%v, and %d have arrived", summary, server.Count())
+	p.stop()
+	p.delivered("main", server.Count())
 	checkArrived(t, server.Profiles(), nameOfPath, tg)
 }
 
@@ -295,8 +297,7 @@ func TestTerminationDrains(t *testing.T) {
 // for another one.
 func TestTerminationFinishesProfiles(t *testing.T) {
 	t.Parallel()
-	server := newPyroscope(t, pyroscope.Options{})
-	tg := newTarget(t, target.Options{})
+	server, tg := newNeighbours(t)
 	p := run(t, scraping(job("finish", "profiles: "+only("process_cpu: {interval: 5s}"), tg), to(server)))
 	until(t, "a request", func() bool { return len(tg.RequestsFor("/debug/pprof/profile")) != 0 })
 	p.stop()
@@ -413,8 +414,7 @@ func TestBadTargets(t *testing.T) {
 // A target that was down is scraped again when it comes back, without a restart of anything.
 func TestTargetComesBack(t *testing.T) {
 	t.Parallel()
-	server := newPyroscope(t, pyroscope.Options{})
-	tg := newTarget(t, target.Options{})
+	server, tg := newNeighbours(t)
 	p := run(t, scraping(job("back", "scrape_interval: 500ms, profiles: "+snapshotsOnly, tg), to(server)))
 	waitProfiles(t, server, 4, nil)
 	tg.Down()

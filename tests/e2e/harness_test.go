@@ -349,6 +349,15 @@ func (p *program) answers(path string, status int, parts ...string) {
 	has(p.t, path, text, parts...)
 }
 
+// bodyOf reads and closes the body of a response.
+func bodyOf(t *testing.T, resp *http.Response) []byte {
+	t.Helper()
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	must(t, err)
+	return body
+}
+
 // sample is one line of /metrics.
 type sample struct {
 	name   string
@@ -539,6 +548,12 @@ func newTarget(t *testing.T, o target.Options) *target.Target {
 	must(t, err)
 	t.Cleanup(tg.Down)
 	return tg
+}
+
+// newNeighbours starts a server to write to and a target to scrape.
+func newNeighbours(t *testing.T) (*pyroscope.Server, *target.Target) {
+	t.Helper()
+	return newPyroscope(t, pyroscope.Options{}), newTarget(t, target.Options{})
 }
 
 func newTargets(t *testing.T, n int, o target.Options) []*target.Target {

@@ -46,10 +46,7 @@ scrape_configs:
     scrape_interval: 1s
     profiles: {process_cpu: {enabled: false}}
     static_configs:
-`+staticTargets("good", good)+`
-write:
-  - {name: main, url: "`+server.URL()+`"}
-`)
+`+staticTargets("good", good)+writeTo(server))
 	failures := func(job string) float64 {
 		return p.metrics().sum("profpull_scrapes_total", "job", job, "result", "failed")
 	}
@@ -99,10 +96,7 @@ scrape_configs:
   - job_name: good
     profiles: {process_cpu: {enabled: false}}
     static_configs:
-`+staticTargets("good", good)+`
-write:
-  - {name: main, url: "`+server.URL()+`"}
-`)
+`+staticTargets("good", good)+writeTo(server))
 	// A libcurl that ends such calls itself (that of Debian 13 does) leaves nothing to cut.
 	alone := 0
 	p.wait("both to fail", func() string {

@@ -67,9 +67,7 @@ scrape_configs:
       heap: {enabled: true, path: /pprof/heap}
       custom: [{name: cut, path: /cut}]
     static_configs: [{targets: ["`+target+`"], labels: {service_name: shop/cpp}}]
-write:
-  - {name: main, url: "`+server.URL()+`"}
-`)
+`+writeTo(server))
 	of := func(name string) func(*pyroscope.Received) bool {
 		return func(r *pyroscope.Received) bool { return r.Name() == name }
 	}

@@ -39,10 +39,7 @@ global: {scrape_interval: 5s}
 scrape_configs:
   - job_name: few
     static_configs:
-`+staticTargets("few", targets...)+`
-write:
-  - {name: main, url: "`+server.URL()+`"}
-`)
+`+staticTargets("few", targets...)+writeTo(server))
 	p.waitUp()
 	begin := time.Now()
 	waitProfiles(t, server, 500, nil)

@@ -52,9 +52,7 @@ scrape_configs:
     scrape_interval: 1s
 `+memoryOnly+`
     file_sd_configs: [{files: ["`+dir+`/*.yaml", "`+dir+`/b.json"], refresh_interval: 1d}]
-write:
-  - {name: main, url: "`+server.URL()+`"}
-`)
+`+writeTo(server))
 	p.waitAddresses(first.Addr())
 	waitProfiles(t, server, 1, func(r *pyroscope.Received) bool { return r.Labels["service_name"] == "shop/first" })
 	put("b.json", `[{"targets": ["`+second.Addr()+`"]}]`)
@@ -105,9 +103,7 @@ scrape_configs:
     scrape_interval: 1s
 `+memoryOnly+`
     http_sd_configs: [{url: "`+sd.URL()+`/list?token=secret", refresh_interval: 1s, bearer_token: letmein}]
-write:
-  - {name: main, url: "`+server.URL()+`"}
-`)
+`+writeTo(server))
 	p.waitAddresses(only.Addr())
 	waitProfiles(t, server, 1, func(r *pyroscope.Received) bool { return r.Labels["service_name"] == "shop/url" })
 	for _, bad := range []struct {

@@ -426,8 +426,7 @@ write: [{name: local, url: "store://`+filepath.Join(t.TempDir(), "store")+`"}]
 		}
 		resp, err := http.DefaultTransport.RoundTrip(req)
 		must(t, err)
-		defer resp.Body.Close()
-		body, _ := io.ReadAll(resp.Body)
+		body := bodyOf(t, resp)
 		return resp.StatusCode, string(body), resp.Header.Get("Location")
 	}
 	for _, c := range []struct {

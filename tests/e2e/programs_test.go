@@ -121,9 +121,7 @@ scrape_configs:
     profiles: {process_cpu: {seconds: 2s}}
     static_configs:
 `+static.String()+`
-write:
-  - {name: main, url: "`+server.URL()+`"}
-`)
+`+writeTo(server))
 	sampleTypes := map[string]string{"process_cpu": "cpu", "memory": "alloc_space", "goroutine": "goroutine",
 		"mutex": "delay", "block": "delay"}
 	for service, address := range addresses {

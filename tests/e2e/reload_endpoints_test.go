@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"fmt"
-	"io"
 	"net/http"
 	"path/filepath"
 	"strings"
@@ -90,8 +89,7 @@ func TestReloadOfEndpoints(t *testing.T) {
 // The admin server asks for the credentials of the new configuration, and shows it.
 func TestReloadOfServers(t *testing.T) {
 	t.Parallel()
-	server := newPyroscope(t, pyroscope.Options{})
-	tg := newTarget(t, target.Options{})
+	server, tg := newNeighbours(t)
 	write := fmt.Sprintf("[{name: main, url: %q}]", server.URL())
 	p := run(t, destinationsConfig(tg.Addr(), write, ""), "--config.no-watch")
 	replaceFile(t, p.config, destinationsConfig(tg.Addr(), write, "server: {authorization: {credentials: one}}\n"))
@@ -104,8 +102,7 @@ func TestReloadOfServers(t *testing.T) {
 		r.Header.Set("Authorization", "Bearer "+token)
 		resp, err := http.DefaultClient.Do(r)
 		must(t, err)
-		defer resp.Body.Close()
-		body, _ := io.ReadAll(resp.Body)
+		body := bodyOf(t, resp)
 		return resp.StatusCode, string(body)
 	}
 	// Requests that were read before are answered by the former options.

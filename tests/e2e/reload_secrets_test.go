@@ -4,7 +4,6 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
-	"io"
 	"net/http"
 	"path/filepath"
 	"strings"
@@ -159,8 +158,7 @@ scrape_configs: [{job_name: one, static_configs: [{targets: []}]}]
 		t.Helper()
 		resp, err := http.Post(p.admin+path, "", nil)
 		must(t, err)
-		text, _ := io.ReadAll(resp.Body)
-		resp.Body.Close()
+		text := bodyOf(t, resp)
 		expect(t, resp.StatusCode == status && strings.Contains(string(text), part),
 			"%s: %d %s", path, resp.StatusCode, text)
 	}

@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"fmt"
-	"io"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -33,8 +32,7 @@ func (p *program) reload() (int, string) {
 	p.t.Helper()
 	resp, err := http.Post(p.admin+"/-/reload", "", nil)
 	must(p.t, err)
-	defer resp.Body.Close()
-	body, _ := io.ReadAll(resp.Body)
+	body := bodyOf(p.t, resp)
 	return resp.StatusCode, string(body)
 }
 

@@ -139,9 +139,7 @@ scrape_configs:
       - {role: pod, kubeconfig_file: "`+kubeconfig+`"}
     relabel_configs:
       - {source_labels: [__address__], action: drop}
-write:
-  - {name: main, url: "`+server.URL()+`"}
-`)
+`+writeTo(server))
 	waitLabels := func(want string) {
 		t.Helper()
 		p.wait(want, func() string {

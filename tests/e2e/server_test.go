@@ -312,8 +312,7 @@ func TestServersOfTheirOwn(t *testing.T) {
 		}
 		resp, err := http.DefaultClient.Do(r)
 		must(t, err)
-		body, err := io.ReadAll(resp.Body)
-		resp.Body.Close()
+		body := bodyOf(t, resp)
 		expect(t, err == nil && resp.StatusCode == c.status && strings.Contains(string(body), c.part),
 			"%s %s%s as %q: got %s %q (%v), expected %d %q", c.method, c.addr, c.path, c.user, resp.Status, body, err, c.status, c.part)
 	}

@@ -60,9 +60,7 @@ scrape_configs:
       - {target_label: team, source_labels: [__name__, job], separator: "/"}
       - {target_label: __tenant_id__, replacement: perf}
       - {action: labeldrop, regex: instance|__delta__}
-write:
-  - {name: main, url: "` + server.URL() + `"}
-`
+` + writeTo(server)
 	p := run(t, config)
 	of := func(name string) func(*pyroscope.Received) bool {
 		return func(r *pyroscope.Received) bool { return r.Name() == name }

@@ -309,9 +309,7 @@ scrape_configs:
     relabel_configs:
       - {source_labels: [__meta_kubernetes_pod_annotation_profiles_grafana_com_cpu_scrape], regex: "true", action: keep}
       - {source_labels: [__meta_kubernetes_pod_name], target_label: pod}
-write:
-  - {name: main, url: "` + sink.URL() + `"}
-`
+` + writeTo(sink)
 	}
 	fl.endpoints()
 	return fl

@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"crypto/tls"
-	"io"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -44,8 +43,7 @@ write: [{url: "http://127.0.0.1:1"}]
 		if err != nil {
 			return 0, nil, err.Error()
 		}
-		defer resp.Body.Close()
-		body, _ := io.ReadAll(resp.Body)
+		body := bodyOf(t, resp)
 		return resp.StatusCode, resp.Header, string(body)
 	}
 	p.wait("the server", func() string {
