@@ -34,8 +34,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
     static void fuzz(uint8_t choice, struct sv in);                                                \
     int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)                                   \
     {                                                                                              \
-        if (size > 0)                                                                              \
+        if (size > 0) {                                                                            \
             fuzz(data[0], (struct sv){(const char *)data + 1, size - 1});                          \
+        }                                                                                          \
         return 0;                                                                                  \
     }                                                                                              \
     static void fuzz(uint8_t choice, struct sv in)

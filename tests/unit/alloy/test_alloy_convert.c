@@ -56,9 +56,7 @@ static void expect_no_errors(const char *what, const struct lists *l)
 {
     SCOPED(buf) text = testing_buf(TEXT_MAX);
     config_errors_format(l->errors, &text);
-    if (text.len > 0) {
-        fail_msg("%s: %s", what, text.data);
-    }
+    CHECK(text.len == 0, "%s: %s", what, text.data);
 }
 
 /* The dump of a configuration, which is freed. */
@@ -85,9 +83,7 @@ static void check_file(const char *path)
     expect_no_errors(yaml.data, &l);
     char *want = dump(direct);
     char *got = dump(converted);
-    if (strcmp(got, want) != 0) {
-        fail_msg("%s\n--- converted:\n%s\n--- direct:\n%s", path, got, want);
-    }
+    CHECK(strcmp(got, want) == 0, "%s\n--- converted:\n%s\n--- direct:\n%s", path, got, want);
     free(want);
     free(got);
     free_lists(&l);

@@ -123,9 +123,7 @@ static char *read_file(const char *name, const char *ending)
     struct err err = ERR_INIT;
     snprintf(path, sizeof(path), DIRECTORY "/%s%s", name, ending);
     buf_init(&text, TEXT_MAX);
-    if (!file_read(path, TEXT_MAX - 1, &text, &err)) {
-        fail_msg("%s: %s", path, err.msg);
-    }
+    CHECK(file_read(path, TEXT_MAX - 1, &text, &err), "%s: %s", path, err.msg);
     buf_putc(&text, '\0');
     return buf_take(&text, NULL);
 }
@@ -145,13 +143,10 @@ static void check_file(const char *name)
     if (run.root != NULL) {
         show(run.root, false, 0, &got);
     }
-    if (!yaml_parse(sv_from(yaml), run.arena, &expected, &place, &err)) {
-        fail_msg("%s: %s", name, err.msg);
-    }
+    CHECK(yaml_parse(sv_from(yaml), run.arena, &expected, &place, &err), "%s: %s", name, err.msg);
     show(expected, true, 0, &want);
-    if (strcmp(got.data, want.data) != 0) {
-        fail_msg("%s\n--- got:\n%s\n--- want:\n%s", name, got.data, want.data);
-    }
+    CHECK(strcmp(got.data, want.data) == 0, "%s\n--- got:\n%s\n--- want:\n%s", name, got.data,
+          want.data);
 }
 
 TEST(files_become_jobs_and_endpoints)
@@ -196,9 +191,8 @@ static void check_messages(const struct message_case *cases, size_t n)
         show_messages(run.messages.errors, "error", &got);
         show_messages(run.messages.warnings, "warning", &got);
         show_messages(run.messages.notes, "note", &got);
-        if (strcmp(got.data != NULL ? got.data : "", cases[i].want) != 0) {
-            fail_msg("%s\n--- got:\n%s\n--- want:\n%s", cases[i].text, got.data, cases[i].want);
-        }
+        CHECK(strcmp(got.data != NULL ? got.data : "", cases[i].want) == 0,
+              "%s\n--- got:\n%s\n--- want:\n%s", cases[i].text, got.data, cases[i].want);
     }
 }
 

@@ -30,9 +30,7 @@ static inline void stored_put(struct store *s, const struct label *labels, size_
         .from_ns = from_ns,
         .until_ns = from_ns + 15 * NS_PER_S,
     };
-    if (!store_put(s, &put, 1)) {
-        fail_msg("store_put: %s", put.problem);
-    }
+    CHECK(store_put(s, &put, 1), "store_put: %s", put.problem);
 }
 
 static inline struct store *stored_store_new(const char *directory, struct log *log)
@@ -41,9 +39,7 @@ static inline struct store *stored_store_new(const char *directory, struct log *
     struct store_options options = {
         .name = "test", .directory = directory, .stretch_ms = 3600000, .log = log};
     struct store *s = store_open(&options, &err);
-    if (s == NULL) {
-        fail_msg("store_open: %s", err.msg);
-    }
+    CHECK(s != NULL, "store_open: %s", err.msg);
     return s;
 }
 

@@ -27,9 +27,7 @@ static Api__SelectSeriesRequest *read_series(void **state, const char *json)
 {
     struct err err = ERR_INIT;
     void *m = protojson_read(sv_from(json), &api__select_series_request__descriptor, *state, &err);
-    if (m == NULL) {
-        fail_msg("%s: %s", json, err.msg);
-    }
+    CHECK(m != NULL, "%s: %s", json, err.msg);
     return m;
 }
 
@@ -126,9 +124,8 @@ TEST_WITH(wrong_values_name_their_field, setup, teardown)
         assert_null(protojson_read(sv_from(cases[i].json), &api__select_series_request__descriptor,
                                    *state, &err));
         assert_int_equal(err.kind, ERR_INPUT);
-        if (strstr(err.msg, cases[i].message) == NULL) {
-            fail_msg("%s: %s, expected %s", cases[i].json, err.msg, cases[i].message);
-        }
+        CHECK(strstr(err.msg, cases[i].message) != NULL, "%s: %s, expected %s", cases[i].json,
+              err.msg, cases[i].message);
     }
 }
 

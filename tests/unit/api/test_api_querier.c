@@ -355,9 +355,8 @@ static void check(const struct rig_process *options, const char *method, const c
     char path[128];
     snprintf(path, sizeof(path), QUERIER "%s", method);
     SCOPED(rig_answer) a = rig_call(options, path, json);
-    if (a.status != status || strstr(a.body, text) == NULL) {
-        fail_msg("%s %s: %d %s, wanted %d %s", method, json, a.status, a.body, status, text);
-    }
+    CHECK(a.status == status && strstr(a.body, text) != NULL, "%s %s: %d %s, wanted %d %s", method,
+          json, a.status, a.body, status, text);
 }
 
 /* Time range, type, nodes or step, selector: the first mistake is the one that is named. */

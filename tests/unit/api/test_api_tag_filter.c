@@ -106,10 +106,9 @@ TEST(conditions_match)
         struct err err = ERR_INIT;
         bool matches = false;
         SCOPED(tag_filter) *f = tag_filter_parse(sv_from(cases[i].text), &err);
-        if (f == NULL || !tag_filter_matches(f, value_of, NULL, &matches, &err) ||
-            matches != cases[i].matches) {
-            fail_msg("%s: %s%s", cases[i].text, err.msg, matches ? "matches" : "does not match");
-        }
+        CHECK(f != NULL && tag_filter_matches(f, value_of, NULL, &matches, &err) &&
+                  matches == cases[i].matches,
+              "%s: %s%s", cases[i].text, err.msg, matches ? "matches" : "does not match");
     }
 }
 
@@ -143,9 +142,8 @@ TEST(mistakes_name_their_column)
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct err err = ERR_INIT;
         struct tag_filter *f = tag_filter_parse(sv_from(cases[i].text), &err);
-        if (f != NULL || err.kind != ERR_INPUT || strstr(err.msg, cases[i].message) == NULL) {
-            fail_msg("%s: \"%s\", expected \"%s\"", cases[i].text, err.msg, cases[i].message);
-        }
+        CHECK(f == NULL && err.kind == ERR_INPUT && strstr(err.msg, cases[i].message) != NULL,
+              "%s: \"%s\", expected \"%s\"", cases[i].text, err.msg, cases[i].message);
     }
 }
 

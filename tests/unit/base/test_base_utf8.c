@@ -98,9 +98,8 @@ TEST(every_rune_survives_encoding)
         char bytes[UTF8_BYTES_MAX];
         struct sv v = {bytes, utf8_encode(rune, bytes)};
         uint32_t back = 0;
-        if (!utf8_valid(v) || utf8_decode(v, &back) != v.n || back != rune) {
-            fail_msg("U+%04X", (unsigned)rune);
-        }
+        CHECK(utf8_valid(v) && utf8_decode(v, &back) == v.n && back == rune, "U+%04X",
+              (unsigned)rune);
     }
 }
 

@@ -185,14 +185,12 @@ static bool has_keys(const struct paths *paths, const char *path)
 static void compare(const struct paths *schema, const struct paths *docs, const char *where)
 {
     for (size_t i = 0; i < schema->n; i++) {
-        if (!has(docs, schema->at[i]) && !has_keys(schema, schema->at[i])) {
-            fail_msg("%s does not describe %s under \"%s\"", DOC, schema->at[i], where);
-        }
+        CHECK(has(docs, schema->at[i]) || has_keys(schema, schema->at[i]),
+              "%s does not describe %s under \"%s\"", DOC, schema->at[i], where);
     }
     for (size_t i = 0; i < docs->n; i++) {
-        if (!has(schema, docs->at[i])) {
-            fail_msg("%s describes %s under \"%s\", which is no key", DOC, docs->at[i], where);
-        }
+        CHECK(has(schema, docs->at[i]), "%s describes %s under \"%s\", which is no key", DOC,
+              docs->at[i], where);
     }
 }
 

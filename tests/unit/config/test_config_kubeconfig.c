@@ -54,9 +54,7 @@ static struct kubeconfig parse(struct arena *a, const char *text, const char *co
 {
     struct kubeconfig k = {0};
     struct err err = ERR_INIT;
-    if (!kubeconfig_parse(NAME, sv_from(text), context, a, &k, &err)) {
-        fail_msg("%s", err.msg);
-    }
+    CHECK(kubeconfig_parse(NAME, sv_from(text), context, a, &k, &err), "%s", err.msg);
     return k;
 }
 
@@ -457,9 +455,7 @@ TEST(first_file_wins)
 {
     SCOPED(several) s;
     several_setup(&s);
-    if (!several_load(&s, NULL)) {
-        fail_msg("%s", s.err.msg);
-    }
+    CHECK(several_load(&s, NULL), "%s", s.err.msg);
     assert_true(s.found);
     CHECK_STR(s.k.context, "prod", "the current context is that of the second file");
     CHECK_STR(s.k.server, "https://far", "");

@@ -16,9 +16,7 @@ static char *read_file(const char *path)
 {
     FILE *f = fopen(path, "re");
     char *text = calloc(1, DOCUMENT_MAX);
-    if (f == NULL || text == NULL) {
-        fail_msg("%s: %s", path, strerror(errno));
-    }
+    CHECK(f != NULL && text != NULL, "%s: %s", path, strerror(errno));
     size_t n = fread(text, 1, DOCUMENT_MAX - 1, f);
     assert_true(n > 0 && n < DOCUMENT_MAX - 1);
     fclose(f);
@@ -154,9 +152,8 @@ static void check_text(struct sv text, const char *file, struct counts *counts)
     struct yaml_place place;
     struct err err = ERR_INIT;
     assert_non_null(arena);
-    if (!yaml_parse(text, arena, &root, &place, &err)) {
-        fail_msg("%s: line %d of a document: %s", file, place.line, err.msg);
-    }
+    CHECK(yaml_parse(text, arena, &root, &place, &err), "%s: line %d of a document: %s", file,
+          place.line, err.msg);
     if (root != NULL && yaml_get(root, "kind") != NULL) {
         check_document(root, file, counts);
     }

@@ -11,9 +11,8 @@ static const struct yaml_node *parse(struct arena *a, const char *text)
     const struct yaml_node *root = NULL;
     struct yaml_place place;
     struct err err = ERR_INIT;
-    if (!yaml_parse(sv_from(text), a, &root, &place, &err)) {
-        fail_msg("%d:%d: %s", place.line, place.column, err.msg);
-    }
+    CHECK(yaml_parse(sv_from(text), a, &root, &place, &err), "%d:%d: %s", place.line, place.column,
+          err.msg);
     return root;
 }
 

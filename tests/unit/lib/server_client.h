@@ -46,9 +46,7 @@ static inline void client_read_to(int fd, const char *part, struct buf *out)
 {
     char byte;
     while (strstr(out->data, part) == NULL) {
-        if (read(fd, &byte, 1) != 1) {
-            fail_msg("\"%s\" did not come: %s", part, out->data);
-        }
+        CHECK(read(fd, &byte, 1) == 1, "\"%s\" did not come: %s", part, out->data);
         assert_true(buf_putc(out, byte));
     }
 }

@@ -130,6 +130,14 @@ void check_contains_(const char *text, const char *part, const char *row, const 
     check_int_((long long)(got), (long long)(want), (row), __FILE__, __LINE__)
 #define CHECK_CONTAINS(text, part, row) check_contains_((text), (part), (row), __FILE__, __LINE__)
 
+/* Ends the case with a message (fail_msg()) if the condition is false. */
+#define CHECK(condition, ...)                                                                      \
+    do {                                                                                           \
+        if (!(condition)) {                                                                        \
+            fail_msg(__VA_ARGS__);                                                                 \
+        }                                                                                          \
+    } while (0)
+
 /* The value of the first sample that has this text in front of it; TESTING_NO_METRIC if there is
  * none. */
 #define TESTING_NO_METRIC 999999

@@ -36,9 +36,7 @@ static bool matches_text(const char *text, const struct label *labels, size_t n)
 {
     struct err err = ERR_INIT;
     SCOPED(selector) *s = selector_parse(sv_from(text), &err);
-    if (s == NULL) {
-        fail_msg("%s: %s", text, err.msg);
-    }
+    CHECK(s != NULL, "%s: %s", text, err.msg);
     bool ok = selector_matches(s, labels, n);
     return ok;
 }

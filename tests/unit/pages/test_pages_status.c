@@ -49,9 +49,7 @@ static json_t *ask(const struct rig_process *options)
     CHECK_STR(a.type, "application/json", "");
     json_error_t error;
     json_t *root = json_loadb(a.body, a.n, 0, &error);
-    if (root == NULL) {
-        fail_msg("not JSON at %d: %s\n%s", error.position, error.text, a.body);
-    }
+    CHECK(root != NULL, "not JSON at %d: %s\n%s", error.position, error.text, a.body);
     return root;
 }
 

@@ -47,9 +47,7 @@ static struct relabel *compile(const json_t *list, const char *id)
     }
     struct err err = ERR_INIT;
     struct relabel *r = relabel_new(&(struct config_rules){rules, n}, &err);
-    if (r == NULL) {
-        fail_msg("%s: %s", id, err.msg);
-    }
+    CHECK(r != NULL, "%s: %s", id, err.msg);
     assert_int_equal(relabel_count(r), n);
     return r;
 }
@@ -81,9 +79,7 @@ static void check_file(const char *path, size_t cases)
 {
     json_error_t error;
     json_t *all = json_load_file(path, 0, &error);
-    if (all == NULL) {
-        fail_msg("%s:%d: %s", path, error.line, error.text);
-    }
+    CHECK(all != NULL, "%s:%d: %s", path, error.line, error.text);
     CHECK_INT(json_array_size(all), cases, path);
     struct intern *in = intern_new();
     struct labels_builder *b = labels_builder_new(in);

@@ -286,9 +286,7 @@ static json_t *ask_targets(struct fixture *f, const char *path)
     unchunk(body + 4);
     json_error_t error;
     json_t *root = json_loads(body + 4, 0, &error);
-    if (root == NULL) {
-        fail_msg("%s: not JSON at %d: %s", path, error.position, error.text);
-    }
+    CHECK(root != NULL, "%s: not JSON at %d: %s", path, error.position, error.text);
     return root;
 }
 

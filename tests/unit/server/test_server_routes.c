@@ -89,10 +89,8 @@ TEST(routes_that_get_reaches_only_read)
             CHECK_INT(methods_of(route), ROUTE_POST, route->path);
         }
     }
-    if (n > 0) {
-        fail_msg(
-            "do GET or HEAD of %zu new routes change anything? If not, list them in `readers`, "
-            "otherwise let them have ROUTE_POST",
-            n);
-    }
+    CHECK(n == 0,
+          "do GET or HEAD of %zu new routes change anything? If not, list them in `readers`, "
+          "otherwise let them have ROUTE_POST",
+          n);
 }

@@ -6,9 +6,7 @@ static void check_dot(const char *stacks, int64_t nodes, const char *unit, const
     struct err err = ERR_INIT;
     struct tree *t = tree_of(stacks);
     SCOPED(buf) out = testing_buf(TREE_TEST_MAX);
-    if (!tree_dot(t, nodes, SV("cpu"), sv_from(unit), &out, &err)) {
-        fail_msg("%s: %s", stacks, err.msg);
-    }
+    CHECK(tree_dot(t, nodes, SV("cpu"), sv_from(unit), &out, &err), "%s: %s", stacks, err.msg);
     CHECK_STR(out.data, want, stacks);
     tree_free(t);
 }

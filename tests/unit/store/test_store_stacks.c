@@ -36,9 +36,7 @@ static int64_t add(struct rig *r, const struct store_body *body, size_t column)
 {
     struct err err = ERR_INIT;
     int64_t sum;
-    if (!stacks_add(r->stacks, body, column, &sum, &err)) {
-        fail_msg("%s", err.msg);
-    }
+    CHECK(stacks_add(r->stacks, body, column, &sum, &err), "%s", err.msg);
     return sum;
 }
 

@@ -22,9 +22,7 @@ static void draw(const char *text, int64_t max_nodes, char out[TEXT_MAX])
     struct flamegraph fg;
     SCOPED(arena) *arena = arena_new(TREE_TEST_MAX);
     SCOPED(tree) *t = tree_of(text);
-    if (!tree_flamegraph(t, max_nodes, arena, &fg, &err)) {
-        fail_msg("%s", err.msg);
-    }
+    CHECK(tree_flamegraph(t, max_nodes, arena, &fg, &err), "%s", err.msg);
     flamegraph_text(&fg, 4, out, TEXT_MAX);
 }
 
@@ -120,9 +118,7 @@ static void diff(const char *left, const char *right, int64_t max_nodes, char ou
     SCOPED(arena) *arena = arena_new(TREE_TEST_MAX);
     struct tree *a = tree_of(left);
     struct tree *b = tree_of(right);
-    if (!tree_diff(a, b, max_nodes, arena, &fg, &err)) {
-        fail_msg("%s", err.msg);
-    }
+    CHECK(tree_diff(a, b, max_nodes, arena, &fg, &err), "%s", err.msg);
     tree_free(a);
     tree_free(b);
     flamegraph_text(&fg, 7, out, TEXT_MAX);
