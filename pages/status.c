@@ -13,6 +13,7 @@
 #include "discovery/sources.h"
 #include "pages/destinations.h"
 #include "server/routes.h"
+#include "store/peering/peering.h"
 
 #define PAGE_SCRAPES 64
 /* Limits of the kinds of failures and of the slow scrapes that are shown. */
@@ -217,6 +218,23 @@ static void put_sharding(struct exchange *x, struct buf *out)
                n.members, n.index, n.own, n.others);
 }
 
+static void put_peers(struct exchange *x, struct buf *out)
+{
+    struct peering *peering = x->options->served->peering;
+    struct peering_stats p = {.mode = PEERING_NONE};
+    json_key("peers", out);
+    if (peering != NULL) {
+        peering_stats(peering, &p);
+    }
+    if (p.mode == PEERING_NONE) {
+        buf_puts(out, "null");
+        return;
+    }
+    buf_printf(out, "{\"known\":%zu,\"down\":%zu", p.peers, p.down);
+    json_member("lastError", sv_from(p.problem), out);
+    buf_putc(out, '}');
+}
+
 static void put_names(struct exchange *x, struct buf *out)
 {
     struct naming_counts n;
@@ -268,6 +286,7 @@ static void put_all(struct exchange *x, const struct survey *s)
     json_key("destinations", out);
     destinations_put(x);
     put_sharding(x, out);
+    put_peers(x, out);
     put_names(x, out);
     buf_puts(out, "}\n");
 }

@@ -74,7 +74,8 @@ static const char *archive_problem(const json_t *archive)
 bool status_is_well(const json_t *status)
 {
     bool well = is_true(status, "healthy") && is_true(status, "ready") &&
-                number_of(status, "moreFailures") == 0;
+                number_of(status, "moreFailures") == 0 &&
+                text_of(json_object_get(status, "peers"), "lastError")[0] == '\0';
     size_t i;
     json_t *v;
     json_array_foreach(json_object_get(status, "failures"), i, v)
@@ -362,6 +363,20 @@ static void show_sharding(struct shower *s, const json_t *sharding)
     }
 }
 
+static void show_peers(struct shower *s, const json_t *peers)
+{
+    const char *why = text_of(peers, "lastError");
+    if (!json_is_object(peers)) {
+        return;
+    }
+    put_title(s, "Peers of queries");
+    say(s, 0, why[0] == '\0' ? GOOD : BAD, "%" PRIi64 " known, %" PRIi64 " down",
+        number_of(peers, "known"), number_of(peers, "down"));
+    if (why[0] != '\0') {
+        say(s, INDENT, BAD, "%s", why);
+    }
+}
+
 /* Shows how many profiles got names, if any has lacked them. */
 static void show_names(struct shower *s, const json_t *names)
 {
@@ -397,6 +412,7 @@ bool status_show(const json_t *status, const struct show_style *style, struct bu
     show_sources(&s, json_object_get(status, "sources"));
     show_destinations(&s, json_object_get(status, "destinations"));
     show_sharding(&s, json_object_get(status, "sharding"));
+    show_peers(&s, json_object_get(status, "peers"));
     show_names(&s, json_object_get(status, "symbols"));
     return buf_ok(out);
 }

@@ -5,6 +5,7 @@
 #include "agent/sharing/sharding.h"
 #include "base/clock.h"
 #include "discovery/sources.h"
+#include "store/peering/peering.h"
 #include "tests/unit/api/exchange_rig.h"
 #include "tests/unit/lib/protocols.h"
 #include "tests/unit/lib/valid_config.h"
@@ -117,14 +118,30 @@ TEST(the_process)
     assert_true(json_real_value(json_object_get(d, "oldestAgeSeconds")) == 0);
     const json_t *shared = json_object_get(root, "sharding");
     CHECK_INT(json_integer_value(json_object_get(shared, "index")), -1, "sharding");
+    assert_true(json_is_null(json_object_get(root, "peers")));
     const json_t *symbols = json_object_get(root, "symbols");
     CHECK_INT(json_integer_value(json_object_get(symbols, "partly")), 2, "symbols");
     CHECK_INT(json_integer_value(json_object_get(symbols, "failures")), 5, "symbols");
     json_decref(root);
+    struct err err = ERR_INIT;
+    const char *const hosts[] = {"a:1", "b:2"};
+    const struct http_settings http = {.auth = HTTP_AUTH_NONE};
+    struct peering *peering = peering_new(&(struct peering_options){.log = NULL}, &err);
+    assert_true(peering_configure(
+        peering,
+        &(struct peering_settings){
+            .mode = PEERING_HOSTS, .hosts = hosts, .n_hosts = 2, .http = &http, .timeout_ms = 1000},
+        &err));
     options.served.names = NULL;
+    options.served.peering = peering;
     options.served.arg = &options;
     root = ask(&options);
     assert_true(json_is_null(json_object_get(root, "sharding")));
+    const json_t *peers = json_object_get(root, "peers");
+    CHECK_INT(json_integer_value(json_object_get(peers, "known")), 2, "peers");
+    CHECK_INT(json_integer_value(json_object_get(peers, "down")), 0, "peers");
+    CHECK_STR(text(peers, "lastError"), "", "peers");
+    peering_free(peering);
     assert_true(json_is_null(json_object_get(root, "symbols")));
     json_decref(root);
     conditions_free(conditions);
