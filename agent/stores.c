@@ -183,6 +183,7 @@ static struct archive_options archive_of(const struct stores *s, const struct co
                                     .contents = s->contents,
                                     .writer = e->archive.name,
                                     .max_age_ms = e->archive.max_age_ms,
+                                    .merge_ms = e->archive.merge_ms,
                                     .cache_directory = e->archive.cache_directory,
                                     .cache_bytes = e->archive.cache_max_bytes};
 }

@@ -332,6 +332,7 @@ struct config_archive {
     const char *url;    /* "s3://BUCKET/PREFIX", "gs://BUCKET/PREFIX"; NULL: there is no archive */
     const char *name;   /* the name of this writer; NULL: see docs/archive.md */
     int64_t max_age_ms; /* objects are kept for so long; 0: for ever */
+    int64_t merge_ms;   /* a merged profile of a day covers this much; 0: days are not merged */
     const char *cache_directory; /* NULL: the cache is in memory */
     uint64_t cache_max_bytes;
     struct bucket_settings bucket;

@@ -109,6 +109,7 @@ static const char *const statements[DB_STATEMENTS] = {
     [SQL_PROFILE] = "SELECT set_id, time, until, hash, format, merge, series, place, size "
                     "FROM profiles WHERE id = ?1",
     [SQL_FIND_PROFILE] = "SELECT id, time FROM profiles WHERE hash = ?1 AND time BETWEEN ?2 AND ?3",
+    [SQL_PROFILES_AT] = "SELECT id, time, hash FROM profiles WHERE time BETWEEN ?1 AND ?2",
     [SQL_BODY] = "SELECT data FROM bodies WHERE id = ?1",
     [SQL_MERGED_BODY] = "SELECT set_id, time, until, profile, hash, series, data FROM merges "
                         "WHERE id = ?1",
@@ -466,12 +467,9 @@ static bool check_schema(struct db *db, struct err *err)
            ((ours && n == SCHEMA_OBJECTS) || db_damaged(db, "the schema is another one", err));
 }
 
-static bool make_schema(struct db *db, struct err *err)
+static bool make_schema(struct db *db, const char *set_up, struct err *err)
 {
-    if (!exec(db,
-              "PRAGMA page_size = " PAGE_SIZE "; PRAGMA auto_vacuum = INCREMENTAL;"
-              "PRAGMA journal_mode = WAL; BEGIN IMMEDIATE",
-              err)) {
+    if (!exec(db, set_up, err)) {
         return false;
     }
     for (size_t i = 0; i < SCHEMA_OBJECTS; i++) {
@@ -539,7 +537,10 @@ static bool set_up(struct db *db, bool make, bool *ret_empty, struct err *err)
     }
     if (*ret_empty && make) {
         *ret_empty = false;
-        if (!make_schema(db, err)) {
+        if (!make_schema(db,
+                         "PRAGMA page_size = " PAGE_SIZE "; PRAGMA auto_vacuum = INCREMENTAL;"
+                         "PRAGMA journal_mode = WAL; BEGIN IMMEDIATE",
+                         err)) {
             return false;
         }
     }
@@ -571,6 +572,38 @@ bool db_open(struct db *db, const char *path, bool make, bool *ret_empty, struct
 bool db_open_reader(struct db *db, const char *path, bool *ret_empty, struct err *err)
 {
     return open_flags(db, path, false, SQLITE_OPEN_READONLY, ret_empty, err);
+}
+
+bool db_make_large(struct db *db, const char *path, struct err *err)
+{
+    bool empty;
+    *db = (struct db){.path = path, .data_fd = -1};
+    if (unlink(path) != 0 && errno != ENOENT) {
+        return err_sys(err, "cannot remove %s", path);
+    }
+    int rc = sqlite3_open_v2(
+        path, &db->handle, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_CREATE, NULL);
+    bool ok = rc == SQLITE_OK ? set_up(db, false, &empty, err) : fail(db, rc, err);
+    ok = ok && make_schema(db,
+                           "PRAGMA page_size = 65536; PRAGMA journal_mode = OFF;"
+                           "PRAGMA synchronous = OFF; PRAGMA locking_mode = EXCLUSIVE;"
+                           "BEGIN IMMEDIATE",
+                           err);
+    db->page_bytes = 65536;
+    if (!ok) {
+        db_close(db);
+    }
+    return ok;
+}
+
+bool db_finish_large(struct db *db, struct err *err)
+{
+    int fd = open(db->path, O_RDONLY | O_CLOEXEC);
+    bool ok = fd >= 0 && fsync(fd) == 0;
+    if (fd >= 0) {
+        close(fd);
+    }
+    return ok || err_sys(err, "cannot write %s", db->path);
 }
 
 /* Appends a path. Characters with a meaning in a URI are escaped. */

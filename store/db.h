@@ -72,6 +72,7 @@ enum db_statement {
     SQL_TIMED_POINTS,
     SQL_PROFILE,
     SQL_FIND_PROFILE,
+    SQL_PROFILES_AT,
     SQL_BODY,
     SQL_MERGED_BODY,
     SQL_SINGLES,
@@ -138,6 +139,12 @@ struct sv db_slice_bytes(struct db *db);
  * sqlite3_malloc64(), belong to the connection from then on, also on failure. `name` is for
  * messages, and must stay valid until db_close(). False with err; db->fault says why. */
 bool db_open_slice(struct db *db, const char *name, void *bytes, size_t n, struct err *err);
+/* Creates a database with pages of 64 KiB and without a log, which is written once and complete
+ * only after db_finish_large(). An earlier file is replaced. Large pages keep the trees of large
+ * files two levels deep. */
+bool db_make_large(struct db *db, const char *path, struct err *err);
+/* Writes all of it to the disk. */
+bool db_finish_large(struct db *db, struct err *err);
 void db_close(struct db *db); /* does nothing if it is closed already */
 /* Returns true if SQLite has opened the file for reading only, because it cannot be written. */
 bool db_is_read_only(const struct db *db);

@@ -689,8 +689,8 @@ static void mark_twins(struct store *s)
     s->marks++;
     for (size_t i = 0; i < s->n_files; i++) {
         struct store_file *f = s->files[i];
-        if (f->twin != NULL && f->fault == DB_FINE) {
-            f->twin->mark = s->marks;
+        if (f->fault == DB_FINE) {
+            archive_mark_twin(s->archive, f, s->marks);
         }
     }
 }

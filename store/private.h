@@ -61,10 +61,12 @@ struct store_file {
     uint64_t data_bytes;
     uint64_t log_bytes;
     /* Members of the archive (archive/archive.h): */
-    bool outdated;           /* older than the archive keeps */
-    char hash[33];           /* of a frozen file; "": unknown */
-    struct store_file *twin; /* a reference to the same file in the archive; NULL: not there */
-    uint64_t mark;           /* see store_files_to_read() */
+    bool outdated; /* older than the archive keeps */
+    char hash[33]; /* of a frozen file; "": unknown */
+    /* A reference to the same file in the archive, or to the day that has replaced it there; NULL:
+     * not there. */
+    struct store_file *twin;
+    uint64_t mark;                 /* see store_files_to_read() */
     struct archive_object *object; /* not guarded; NULL: the file is not of the archive */
     struct peering_slices *slices; /* not guarded, of one scan; NULL: the file is not of a peer */
 };

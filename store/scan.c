@@ -50,6 +50,12 @@ static bool visit_remote(struct scan *c, struct store_file *f, struct err *err)
     return ok;
 }
 
+static bool scan_wants_row(void *arg, size_t row)
+{
+    const struct scan *c = arg;
+    return c->catalogue.rows[row].matched != 0;
+}
+
 /* Visits a file of the archive. If it cannot be read, it is skipped, and the answer is partial. */
 static bool scan_remote(struct scan *c, struct store_file *f, struct err *err)
 {
@@ -63,6 +69,9 @@ static bool scan_remote(struct scan *c, struct store_file *f, struct err *err)
         return why.kind != ERR_MEMORY || err_memory(err);
     }
     bool ok = catalogue_read_list(&c->catalogue, list, &why);
+    if (ok && !is_in_memory(c)) {
+        archive_prefetch(f, list, scan_wants_row, c);
+    }
     series_lists_release(c->store->series, list);
     if (!ok) {
         if (why.kind != ERR_INPUT) {
@@ -83,6 +92,21 @@ static struct store_file *twin_of(struct store *s, const struct store_file *f)
     struct store_file *twin = f->gone && f->twin != NULL ? store_file_ref(f->twin) : NULL;
     pthread_mutex_unlock(&s->lock);
     return twin;
+}
+
+/* Visits the twin of a file that was removed meanwhile. A day has other files as well, which the
+ * scan may have visited. */
+static bool scan_twin(struct scan *c, const struct store_file *f, struct err *err)
+{
+    struct store_file *twin = twin_of(c->store, f);
+    bool ok = true;
+    if (twin != NULL && store_name_compare(&twin->name, &f->name) != 0) {
+        partial_note(c->range->partial, "%s: it was removed meanwhile: ask again", f->path);
+    } else if (twin != NULL) {
+        ok = scan_remote(c, twin, err);
+    }
+    store_file_unref(twin);
+    return ok;
 }
 
 /* ---- files on disk --------------------------------------------------------------------------- */
@@ -174,12 +198,7 @@ static bool scan_local(struct scan *c, struct store_file *f, struct err *err)
     free(c->bad);
     c->bad = NULL;
     store_scan_end(c->store, f);
-    struct store_file *twin = ok && skip ? twin_of(c->store, f) : NULL;
-    if (twin != NULL) {
-        ok = scan_remote(c, twin, err);
-        store_file_unref(twin);
-    }
-    return ok;
+    return ok && (!skip || scan_twin(c, f, err));
 }
 
 /* ---- files of peers -------------------------------------------------------------------------- */
@@ -243,7 +262,7 @@ static bool scan_file(struct scan *c, struct store_file *f, struct err *err)
 }
 
 /* Gets ready to read the archive. */
-static bool prepare(struct scan *c, struct store_file *const *files, size_t n, struct err *err)
+static bool prepare(struct scan *c, struct store_file **files, size_t *n, struct err *err)
 {
     struct err why = ERR_INIT;
     if (c->store->archive == NULL) {
@@ -252,9 +271,11 @@ static bool prepare(struct scan *c, struct store_file *const *files, size_t n, s
     if (archive_is_partial(c->store->archive, &why)) {
         partial_note(c->range->partial, "%s", why.msg);
     }
-    archive_prepare(c->store->archive, files, n);
+    archive_prepare(c->store->archive, files, *n);
     c->index_arena = arena_new(ARCHIVE_INDEX_ARENA_MAX);
-    return c->index_arena != NULL || err_memory(err);
+    return c->index_arena != NULL ? archive_drop_replaced(c->store->archive, files, n,
+                                                          c->index_arena, c->range->partial, err)
+                                  : err_memory(err);
 }
 
 static bool scan_files(struct scan *c, bool backwards, struct err *err)
@@ -264,7 +285,7 @@ static bool scan_files(struct scan *c, bool backwards, struct err *err)
     if (!store_files_to_read(c->store, range_from(c), c->range->until_ns, &files, &n, err)) {
         return false;
     }
-    bool ok = add_peers(c, &files, &n, err) && prepare(c, files, n, err);
+    bool ok = add_peers(c, &files, &n, err) && prepare(c, files, &n, err);
     for (size_t i = 0; ok && i < n && !c->stopped; i++) {
         ok = scan_file(c, files[backwards ? n - 1 - i : i], err);
     }

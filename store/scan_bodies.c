@@ -5,6 +5,8 @@
 #include "base/clock.h"
 #include "store/scan.h"
 
+#define DAY_MS (24 * 3600 * MS_PER_S)
+
 /* ---- bodies ---------------------------------------------------------------------------------- */
 
 /* A profile to visit. */
@@ -367,6 +369,26 @@ struct get_job {
     bool found;
 };
 
+/* Finds the row of a profile by its time and hash. *ret is 0 if the file does not have it. */
+static bool find_row(struct scan *c, const struct get_job *get, int64_t *ret, struct err *err)
+{
+    sqlite3_stmt *st = db_statement(c->db, SQL_PROFILES_AT, err);
+    int row = -1;
+    *ret = 0;
+    if (st == NULL) {
+        return false;
+    }
+    sqlite3_bind_int64(st, 1, c->range->from_ns);
+    sqlite3_bind_int64(st, 2, c->range->until_ns);
+    while (*ret == 0 && (row = db_step(c->db, st, err)) == 1) {
+        bool fits = store_id_fits(sqlite3_column_int64(st, 1),
+                                  (uint64_t)sqlite3_column_int64(st, 2), get->time_ms, get->hash);
+        *ret = fits ? sqlite3_column_int64(st, 0) : 0;
+    }
+    sqlite3_reset(st);
+    return row >= 0;
+}
+
 static bool get_from_file(struct scan *c, struct err *err)
 {
     struct get_job *get = c->job;
@@ -376,7 +398,16 @@ static bool get_from_file(struct scan *c, struct err *err)
     if (!read_profile_row(c, get->profile, &r, &found, err)) {
         return false;
     }
-    if (!found || !store_id_fits(r.first_ns, r.hash, get->time_ms, get->hash)) {
+    found = found && store_id_fits(r.first_ns, r.hash, get->time_ms, get->hash);
+    /* An id that is older than the day of the archive has another row. */
+    if (!found && c->file->object != NULL && c->file->name.length_ms >= DAY_MS) {
+        int64_t row;
+        if (!find_row(c, get, &row, err) ||
+            (row > 0 && !read_profile_row(c, row, &r, &found, err))) {
+            return false;
+        }
+    }
+    if (!found) {
         return true;
     }
     size_t before = get->bodies.visited;

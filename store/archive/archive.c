@@ -139,8 +139,11 @@ static void make_metrics(struct archive *a)
                                  "reason");
     m->removed = metrics_family(all, METRIC_COUNTER, "profpull_archive_removed_total",
                                 "Files that were removed from the archive, by reason: age, "
-                                "abandoned, left_over.",
+                                "abandoned, left_over, replaced.",
                                 "endpoint", "reason");
+    m->days = metrics_family(all, METRIC_COUNTER, "profpull_archive_days_total",
+                             "Merges of the objects of a day into one, by result: ok, failed.",
+                             "endpoint", "result");
     m->faults = metrics_family(all, METRIC_COUNTER, "profpull_archive_faults_total",
                                "Objects of the archive that were left alone from then on, by "
                                "reason: missing, damaged, newer; and conflict.",
@@ -258,6 +261,7 @@ void archive_round(struct archive *a, int64_t now_ns)
     ok = ok && archive_list(a, now_ns);
     if (ok && !a->read_only) {
         archive_upload(a, now_ns);
+        archive_days(a, now_ns);
         archive_expire(a, now_ns);
     }
     pthread_mutex_unlock(&a->round_lock);
@@ -371,6 +375,7 @@ struct archive *archive_open(struct store *s, const struct archive_options *o, s
     a->read_only = s->options.read_only;
     a->opened_ms = clock_mono_ms();
     a->max_age_ms = o->max_age_ms;
+    a->merge_ms = o->merge_ms;
     random_id(a->id);
     pthread_mutex_init(&a->lock, NULL);
     pthread_mutex_init(&a->round_lock, NULL);
@@ -432,5 +437,6 @@ struct archive *archive_free(struct archive *a)
 void archive_configure(struct archive *a, const struct archive_options *o)
 {
     a->max_age_ms = o->max_age_ms;
+    a->merge_ms = o->merge_ms;
     archive_cache_limit(a->cache, o->cache_bytes > 0 ? o->cache_bytes : CACHE_BYTES_DEFAULT);
 }

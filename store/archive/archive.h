@@ -24,6 +24,7 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/metrics.h"
+#include "base/partial.h"
 #include "http/contents.h"
 #include "store/archive/backend.h"
 #include "store/archive/index.h"
@@ -37,7 +38,8 @@ struct archive_options {
     const struct bucket_settings *bucket; /* must live as long as the archive */
     /* Credentials that are not in files; may be NULL. */
     struct http_contents *contents;
-    const char *writer;          /* NULL: see archive_writer() */
+    const char *writer; /* NULL: see archive_writer() */
+    int64_t merge_ms; /* a merged profile of a day covers this much time; 0: days are not merged */
     int64_t max_age_ms;          /* objects whose stretch ended longer ago are removed; 0: never */
     const char *cache_directory; /* NULL: the cache is in memory */
     uint64_t cache_bytes;
@@ -89,6 +91,13 @@ void archive_prepare(struct archive *a, struct store_file *const *files, size_t 
 /* Reads the index of a file into memory of the arena. False with the reason in err. */
 bool archive_read_index(struct store_file *f, struct arena *arena, struct archive_index *ret,
                         struct err *err);
+/* Drops from a list of files those that a day in it replaces (replaced.c). False if out of memory.
+ */
+bool archive_drop_replaced(struct archive *a, struct store_file **files, size_t *n,
+                           struct arena *arena, struct partial *partial, struct err *err);
+/* Reads ahead what the file has of some sets, if its index says where that is. */
+void archive_prefetch(struct store_file *f, const struct series_list *list,
+                      bool (*wants)(void *arg, size_t row), void *arg);
 /* Returns the series of a file, for series_lists_release(); from memory if they were read before.
  * NULL with the reason in err. */
 const struct series_list *archive_series(struct store_file *f, struct arena *arena,
@@ -98,6 +107,8 @@ bool archive_open_db(struct store_file *f, struct db *db, struct err *err);
 /* Says why reading a database has failed: sets err to the reason that the bucket gave, if it gave
  * one. A damaged file is counted and logged once, and not read again. */
 void archive_read_failed(struct store_file *f, enum db_fault fault, struct err *err);
+/* Marks the object of a file on disk, if there is one. Under the lock of the store. */
+void archive_mark_twin(struct archive *a, const struct store_file *f, uint64_t mark);
 /* Says why the list of objects may be incomplete; false if it is complete. */
 bool archive_is_partial(struct archive *a, struct err *err);
 

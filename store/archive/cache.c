@@ -248,24 +248,17 @@ static bool load_from_disk(struct archive_cache *c, struct block *b)
     return false;
 }
 
-/* Loads a block that is not in memory. Called with the lock, which it releases meanwhile. */
-static enum archive_read load(struct archive_cache *c, struct archive_reader *r, uint64_t number,
-                              struct err *err)
+/* Loads reserved blocks; the first one from the disk if it is there. Called with the lock, which it
+ * releases meanwhile. Sets *ret_fetched to false if the bucket was not asked. */
+static enum archive_read load_run(struct archive_cache *c, const struct archive_source *s,
+                                  struct block **blocks, size_t n, bool on_disk, bool *ret_fetched,
+                                  struct err *err)
 {
-    struct block *blocks[ARCHIVE_RUN_MAX];
-    struct block_key key = key_at(r->source, number);
-    bool on_disk = cache_disk_has(&c->disk, &key);
-    size_t n = reserve_run(c, r->source, number, on_disk ? 1 : run_of(r, number), blocks);
     enum archive_read result = ARCHIVE_READ;
-    if (n == 0) {
-        err_memory(err);
-        return ARCHIVE_FAILED;
-    }
     pthread_mutex_unlock(&c->lock);
     on_disk = on_disk && load_from_disk(c, blocks[0]);
     if (!on_disk) {
-        result = fetch_run(r->source, blocks, n, err);
-        r->next = number + n;
+        result = fetch_run(s, blocks, n, err);
     }
     for (size_t i = 0; i < n && !on_disk && result == ARCHIVE_READ; i++) {
         keep_on_disk(c, blocks[i]);
@@ -278,7 +271,71 @@ static enum archive_read load(struct archive_cache *c, struct archive_reader *r,
         settle(c, blocks[i], result == ARCHIVE_READ);
     }
     pthread_cond_broadcast(&c->loaded);
+    *ret_fetched = !on_disk;
     return result;
+}
+
+/* Loads a block that is not in memory. Called with the lock, which it releases meanwhile. */
+static enum archive_read load(struct archive_cache *c, struct archive_reader *r, uint64_t number,
+                              struct err *err)
+{
+    struct block *blocks[ARCHIVE_RUN_MAX];
+    struct block_key key = key_at(r->source, number);
+    bool on_disk = cache_disk_has(&c->disk, &key);
+    bool fetched;
+    size_t n = reserve_run(c, r->source, number, on_disk ? 1 : run_of(r, number), blocks);
+    if (n == 0) {
+        err_memory(err);
+        return ARCHIVE_FAILED;
+    }
+    enum archive_read result = load_run(c, r->source, blocks, n, on_disk, &fetched, err);
+    r->next = fetched ? number + n : r->next;
+    return result;
+}
+
+void archive_cache_seed(struct archive_cache *c, const struct archive_source *s, struct sv head)
+{
+    pthread_mutex_lock(&c->lock);
+    for (uint64_t number = 0; number * ARCHIVE_BLOCK_BYTES < s->size; number++) {
+        struct block_key key = key_at(s, number);
+        size_t at = (size_t)number * ARCHIVE_BLOCK_BYTES;
+        size_t n = size_at(s, number);
+        if (at + n > head.n || map_get(c->blocks, key_of(&key)) != NULL) {
+            break;
+        }
+        struct block *b = reserve(c, &key, n);
+        if (b == NULL) {
+            break;
+        }
+        memcpy(b->data, head.p + at, n);
+        settle(c, b, true);
+    }
+    shrink(c);
+    pthread_mutex_unlock(&c->lock);
+}
+
+void archive_cache_prefetch(struct archive_cache *c, const struct archive_source *s, uint64_t from,
+                            uint64_t until)
+{
+    struct block *blocks[ARCHIVE_RUN_MAX];
+    bool ok = true;
+    bool fetched;
+    until = until < s->size ? until : s->size;
+    pthread_mutex_lock(&c->lock);
+    uint64_t number = from / ARCHIVE_BLOCK_BYTES;
+    while (ok && number * ARCHIVE_BLOCK_BYTES < until) {
+        struct block_key key = key_at(s, number);
+        uint64_t rest = (until - 1) / ARCHIVE_BLOCK_BYTES - number + 1;
+        if (map_get(c->blocks, key_of(&key)) != NULL || cache_disk_has(&c->disk, &key)) {
+            number++;
+            continue;
+        }
+        size_t n = reserve_run(c, s, number,
+                               rest < ARCHIVE_RUN_MAX ? (size_t)rest : ARCHIVE_RUN_MAX, blocks);
+        ok = n > 0 && load_run(c, s, blocks, n, false, &fetched, NULL) == ARCHIVE_READ;
+        number += n;
+    }
+    pthread_mutex_unlock(&c->lock);
 }
 
 /* Copies a part of a block. Under the lock, which it may release meanwhile. */

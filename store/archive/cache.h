@@ -17,6 +17,7 @@
 
 #include "base/err.h"
 #include "base/log.h"
+#include "base/str.h"
 
 /* Small enough that a page of an index costs little, large enough that a body is one request. */
 #define ARCHIVE_BLOCK_BYTES ((size_t)256 * 1024)
@@ -75,5 +76,13 @@ void archive_cache_stats(struct archive_cache *c, struct archive_cache_stats *re
  * err has the reason. */
 enum archive_read archive_cache_read(struct archive_cache *c, struct archive_reader *r,
                                      uint64_t offset, size_t n, void *into, struct err *err);
+
+/* Puts the beginning of an object, which the caller has from elsewhere, into memory. Blocks that it
+ * does not fill are left out. */
+void archive_cache_seed(struct archive_cache *c, const struct archive_source *s, struct sv head);
+/* Reads the blocks between two offsets that are missing, by as few requests as possible. Failures
+ * are left to those who read the blocks. */
+void archive_cache_prefetch(struct archive_cache *c, const struct archive_source *s, uint64_t from,
+                            uint64_t until);
 
 #endif

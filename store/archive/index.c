@@ -11,6 +11,7 @@
 #define STRING(x) STRING_(x)
 #define HEAD "profpull archive index "
 #define FIRST_LINE HEAD STRING(ARCHIVE_VERSION) "\n"
+#define FIRST_LINE_OF_DAY HEAD STRING(ARCHIVE_DAY_VERSION) "\n"
 #define SUM_BYTES sizeof(uint64_t)
 
 /* ---- writing --------------------------------------------------------------------------------- */
@@ -66,13 +67,13 @@ static bool put_rows(struct db *db, struct buf *out, size_t *ret_n, struct err *
 }
 
 /* Compresses the fields, and adds the first line and the checksum. */
-static bool wrap(const struct buf *fields, struct buf *out, struct err *err)
+static bool wrap(const struct buf *fields, const char *first_line, struct buf *out, struct err *err)
 {
     struct scratch *scratch = scratch_new();
     struct sv packed = SV("");
     bool ok = scratch != NULL &&
               gzip_deflate(scratch, (struct sv){fields->data, fields->len}, &packed) &&
-              buf_puts(out, FIRST_LINE) && buf_append(out, packed.p, packed.n);
+              buf_puts(out, first_line) && buf_append(out, packed.p, packed.n);
     if (ok) {
         uint64_t sum = blob_hash(packed, NULL, 0);
         ok = buf_append(out, &sum, SUM_BYTES);
@@ -82,8 +83,23 @@ static bool wrap(const struct buf *fields, struct buf *out, struct err *err)
                          ARCHIVE_INDEX_MAX / 1024 / 1024);
 }
 
-bool archive_index_write(struct db *db, const char *etag, uint64_t bytes, struct buf *out,
-                         struct err *err)
+static void put_day(const struct archive_day *day, struct buf *out)
+{
+    put_number(out, day->n_replaces);
+    for (size_t i = 0; i < day->n_replaces; i++) {
+        put_text(out, day->replaces[i]);
+    }
+    put_number(out, day->n_ranges);
+    for (size_t i = 0; i < day->n_ranges; i++) {
+        put_number(out, (uint64_t)day->ranges[i].set_id);
+        put_number(out, day->ranges[i].from);
+        put_number(out, day->ranges[i].until);
+    }
+    put_text(out, day->head);
+}
+
+bool archive_index_write(struct db *db, const char *etag, uint64_t bytes,
+                         const struct archive_day *day, struct buf *out, struct err *err)
 {
     struct buf rows;
     struct buf fields;
@@ -96,7 +112,12 @@ bool archive_index_write(struct db *db, const char *etag, uint64_t bytes, struct
     if (ok) {
         put_number(&fields, n);
         buf_append(&fields, rows.data, rows.len);
-        ok = buf_ok(&rows) && buf_ok(&fields) ? wrap(&fields, out, err) : err_memory(err);
+        if (day != NULL) {
+            put_day(day, &fields);
+        }
+        ok = buf_ok(&rows) && buf_ok(&fields)
+                 ? wrap(&fields, day != NULL ? FIRST_LINE_OF_DAY : FIRST_LINE, out, err)
+                 : err_memory(err);
     }
     buf_done(&rows);
     buf_done(&fields);
@@ -141,8 +162,37 @@ static void take_row(struct cursor *c, const struct archive_row *last, struct ar
     c->ok = c->ok && ret->set.n > 0 && (last == NULL || ret->id > last->id);
 }
 
+/* Reads the fields that only days have. False if out of memory; c->ok says whether they are fine.
+ */
+static bool take_day(struct cursor *c, struct arena *arena, struct archive_day *ret)
+{
+    size_t left = (size_t)(c->end - c->p);
+    uint64_t n = take_number(c);
+    c->ok = c->ok && n <= left;
+    struct sv *replaces = arena_array(arena, c->ok ? (size_t)n + 1 : 1, sizeof(replaces[0]));
+    for (size_t i = 0; replaces != NULL && c->ok && i < n; i++) {
+        replaces[i] = take_text(c);
+    }
+    *ret = (struct archive_day){.replaces = replaces, .n_replaces = c->ok ? (size_t)n : 0};
+    left = (size_t)(c->end - c->p);
+    n = take_number(c);
+    /* Each range has at least three bytes. */
+    c->ok = c->ok && n <= left / 3;
+    struct day_range *ranges = arena_array(arena, c->ok ? (size_t)n + 1 : 1, sizeof(ranges[0]));
+    for (size_t i = 0; ranges != NULL && c->ok && i < n; i++) {
+        ranges[i].set_id = (int64_t)take_number(c);
+        ranges[i].from = take_number(c);
+        ranges[i].until = take_number(c);
+        c->ok = c->ok && (i == 0 || ranges[i].set_id > ranges[i - 1].set_id);
+    }
+    ret->ranges = ranges;
+    ret->n_ranges = c->ok ? (size_t)n : 0;
+    ret->head = take_text(c);
+    return replaces != NULL && ranges != NULL;
+}
+
 /* Reads the fields, which must stay valid as long as the result. */
-static enum archive_verdict take_fields(struct sv plain, struct arena *arena,
+static enum archive_verdict take_fields(struct sv plain, bool is_day, struct arena *arena,
                                         struct archive_index *ret)
 {
     struct cursor c = {plain.p, plain.p + plain.n, true};
@@ -165,6 +215,9 @@ static enum archive_verdict take_fields(struct sv plain, struct arena *arena,
     }
     ret->rows = rows;
     ret->n_rows = (size_t)n;
+    if (is_day && c.ok && !take_day(&c, arena, &ret->day)) {
+        return ARCHIVE_INDEX_MEMORY;
+    }
     return c.ok && c.p == c.end ? ARCHIVE_INDEX_FINE : ARCHIVE_INDEX_DAMAGED;
 }
 
@@ -184,7 +237,7 @@ static bool inflate(struct sv packed, struct arena *arena, struct sv *ret, struc
 }
 
 /* Checks the first line. */
-static enum archive_verdict check_version(struct sv line, struct err *err)
+static enum archive_verdict check_version(struct sv line, bool *ret_is_day, struct err *err)
 {
     uint64_t version = 0;
     if (!sv_starts_with(line, SV(HEAD)) ||
@@ -192,11 +245,12 @@ static enum archive_verdict check_version(struct sv line, struct err *err)
         err_set(err, ERR_INPUT, "not an index of an archive");
         return ARCHIVE_INDEX_DAMAGED;
     }
-    if (version > ARCHIVE_VERSION) {
+    if (version > ARCHIVE_DAY_VERSION) {
         err_set(err, ERR_INPUT, "written by a newer version (format %llu, expected %d)",
-                (unsigned long long)version, ARCHIVE_VERSION);
+                (unsigned long long)version, ARCHIVE_DAY_VERSION);
         return ARCHIVE_INDEX_NEWER;
     }
+    *ret_is_day = version == ARCHIVE_DAY_VERSION;
     return ARCHIVE_INDEX_FINE;
 }
 
@@ -207,12 +261,13 @@ enum archive_verdict archive_index_read(struct sv bytes, struct arena *arena,
     struct sv packed;
     struct sv plain;
     uint64_t sum;
+    bool is_day = false;
     *ret = (struct archive_index){.n_rows = 0};
     if (!sv_cut(bytes, '\n', &line, &packed)) {
         err_set(err, ERR_INPUT, "not an index of an archive");
         return ARCHIVE_INDEX_DAMAGED;
     }
-    enum archive_verdict verdict = check_version(line, err);
+    enum archive_verdict verdict = check_version(line, &is_day, err);
     if (verdict != ARCHIVE_INDEX_FINE) {
         return verdict;
     }
@@ -230,7 +285,7 @@ enum archive_verdict archive_index_read(struct sv bytes, struct arena *arena,
         return err != NULL && err->kind == ERR_MEMORY ? ARCHIVE_INDEX_MEMORY
                                                       : ARCHIVE_INDEX_DAMAGED;
     }
-    verdict = take_fields(plain, arena, ret);
+    verdict = take_fields(plain, is_day, arena, ret);
     if (verdict == ARCHIVE_INDEX_MEMORY) {
         err_memory(err);
     } else if (verdict != ARCHIVE_INDEX_FINE) {

@@ -74,6 +74,7 @@ static bool add_object(struct listing *l, const struct archive_name *name,
     if (f == NULL) {
         return false;
     }
+    f->object->modified_ns = o->modified_ns;
     pthread_mutex_lock(&a->lock);
     bool ok = a->n_files < OBJECTS_MAX
                   ? archive_list_add(a, f) != NULL || err_memory(&l->err)
@@ -225,6 +226,7 @@ bool archive_list(struct archive *a, int64_t now_ns)
     }
     finish(a, result, &err, all, now_ms);
     if (result == BUCKET_OK && all && !a->read_only) {
+        archive_know_days(a);
         archive_match(a);
     }
     for (size_t i = 0; i < l.n_writers; i++) {

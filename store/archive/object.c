@@ -104,6 +104,8 @@ void archive_object_free(struct archive_object *o)
     if (o != NULL) {
         free(o->index_key);
         free(o->data_key);
+        free(o->replaces);
+        free(o->ranges);
         free(o);
     }
 }
@@ -255,6 +257,18 @@ size_t archive_count(struct archive *a)
     return n;
 }
 
+void archive_mark_twin(struct archive *a, const struct store_file *f, uint64_t mark)
+{
+    struct archive_name name = {.stretch = f->name};
+    memcpy(name.hash, f->hash, sizeof(name.hash));
+    pthread_mutex_lock(&a->lock);
+    struct store_file *twin = name.hash[0] != '\0' ? archive_list_find(a, a->writer, &name) : NULL;
+    if (twin != NULL) {
+        twin->mark = mark;
+    }
+    pthread_mutex_unlock(&a->lock);
+}
+
 void archive_add_files(struct archive *a, int64_t from_ns, int64_t until_ns, uint64_t mark,
                        struct store_file **files, size_t *n, size_t cap)
 {
@@ -351,6 +365,27 @@ void archive_read_failed(struct store_file *f, enum db_fault fault, struct err *
 
 /* ---- indexes --------------------------------------------------------------------------------- */
 
+/* Takes over the fields of a day. Under the lock. */
+static bool take_day(struct archive_object *o, const struct archive_day *day, struct err *err)
+{
+    o->replaces = calloc(day->n_replaces + 1, sizeof(o->replaces[0]));
+    o->ranges = calloc(day->n_ranges + 1, sizeof(o->ranges[0]));
+    if (o->replaces == NULL || o->ranges == NULL) {
+        return err_memory(err);
+    }
+    for (size_t i = 0; i < day->n_replaces; i++) {
+        if (!archive_data_parse(day->replaces[i], &o->replaces[i])) {
+            return err_set(err, ERR_INPUT, "damaged: the names in the index");
+        }
+    }
+    for (size_t i = 0; i < day->n_ranges; i++) {
+        o->ranges[i] = day->ranges[i];
+    }
+    o->n_replaces = day->n_replaces;
+    o->n_ranges = day->n_ranges;
+    return true;
+}
+
 /* Checks that index and name fit, and takes over where the database is. */
 static bool take_index(struct archive_object *o, const struct archive_index *index, struct err *err)
 {
@@ -363,9 +398,17 @@ static bool take_index(struct archive_object *o, const struct archive_index *ind
     if (!o->known) {
         (void)snprintf(o->data_etag, sizeof(o->data_etag), "%.*s", SV_ARG(index->etag));
         ok = set_id(o->archive, o->data_key, o->data_etag, &o->data) || err_memory(err);
+        free(o->replaces);
+        free(o->ranges);
+        o->replaces = NULL;
+        o->ranges = NULL;
+        ok = ok && take_day(o, &index->day, err);
         o->known = ok;
     }
     pthread_mutex_unlock(&o->archive->lock);
+    if (ok && index->day.head.n > 0) {
+        archive_cache_seed(o->archive->cache, &o->data, index->day.head);
+    }
     return ok;
 }
 
@@ -477,6 +520,30 @@ bool archive_open_db(struct store_file *f, struct db *db, struct err *err)
     }
     archive_read_failed(f, db->fault, err);
     return false;
+}
+
+void archive_prefetch(struct store_file *f, const struct series_list *list,
+                      bool (*wants)(void *arg, size_t row), void *arg)
+{
+    const struct archive_object *o = f->object;
+    size_t r = 0;
+    int64_t last = 0;
+    for (size_t i = 0; i < list->n; i++) {
+        int64_t set_id = list->rows[i].set_id;
+        if (set_id == last || !wants(arg, i)) {
+            continue;
+        }
+        last = set_id;
+        /* Both are in order of sets, as a rule. */
+        r = r < o->n_ranges && o->ranges[r].set_id <= set_id ? r : 0;
+        while (r < o->n_ranges && o->ranges[r].set_id < set_id) {
+            r++;
+        }
+        if (r < o->n_ranges && o->ranges[r].set_id == set_id) {
+            archive_cache_prefetch(o->archive->cache, &o->data, o->ranges[r].from,
+                                   o->ranges[r].until);
+        }
+    }
 }
 
 /* ---- reading ahead --------------------------------------------------------------------------- */

@@ -137,7 +137,7 @@ bool archive_beat(struct archive *a, int64_t now_ns)
 
 /* Removes the index, so that nobody finds the database any more, then the database. A crash in
  * between leaves a database that remove_left_overs() removes. */
-static bool remove_object(struct archive *a, struct store_file *f, const char *why)
+bool archive_remove_object(struct archive *a, struct store_file *f, const char *why)
 {
     struct err err = ERR_INIT;
     const struct archive_object *o = f->object;
@@ -185,7 +185,7 @@ static bool remove_old(struct archive *a, const char *writer, int64_t server_ns,
     size_t n = too_old(a, writer, server_ns, &files);
     bool ok = true;
     for (size_t i = 0; ok && i < n && !archive_is_stopping(a); i++) {
-        ok = remove_object(a, files[i], why);
+        ok = archive_remove_object(a, files[i], why);
     }
     store_files_free(files, n);
     return ok;

@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "base/clock.h"
 #include "base/map.h"
 #include "store/archive/archive.h"
 #include "store/archive/cache.h"
@@ -23,6 +24,17 @@
 #define ARCHIVE_DEAD_NS (7 * 24 * 3600 * NS_PER_S)
 /* A file without an index is left over from a crash when it is this old. */
 #define ARCHIVE_LEFT_OVER_NS (3600 * NS_PER_S)
+/* The time that one database of a day covers. */
+#define ARCHIVE_DAY_MS (24 * 60 * 60 * MS_PER_S)
+/* The objects of a day are merged when the day has ended, and its newest object is in the bucket,
+ * for this long. */
+#define ARCHIVE_SETTLED_NS (6 * 3600 * NS_PER_S)
+/* Objects that a day replaces stay for this long: readers list all objects once an hour. */
+#define ARCHIVE_REPLACED_NS (2 * 3600 * NS_PER_S)
+/* Pause after a failure of merging a day. */
+#define ARCHIVE_DAYS_MS (60 * 60 * MS_PER_S)
+/* The beginning of the database of a day, which its index has: the roots of its tables. */
+#define ARCHIVE_HEAD_BYTES (3 * ARCHIVE_BLOCK_BYTES)
 /* Deadline of a request for a small object or a range. */
 #define ARCHIVE_REQUEST_MS (20 * MS_PER_S)
 /* After a failure that may pass, nothing is read for this long: a query of many files would
@@ -46,11 +58,17 @@ struct archive_object {
     char *index_key;
     char *data_key;
     char index_etag[BUCKET_ETAG_SIZE];
+    int64_t modified_ns; /* when the bucket got the index; 0: not known */
     struct archive_source index;
     /* The lock of the archive guards the members below. */
-    bool known; /* the index was read; data and data_etag do not change any more */
+    bool known; /* the index was read; the members up to n_ranges do not change any more */
     struct archive_source data;
     char data_etag[BUCKET_ETAG_SIZE];
+    struct archive_name *replaces; /* only of a day: the objects of the writer that it replaces */
+    size_t n_replaces;
+    struct day_range *ranges;
+    size_t n_ranges;
+    bool apart; /* it cannot be merged with others */
     enum object_state state;
     struct err why; /* of the state, or of the last failure */
 };
@@ -60,6 +78,7 @@ struct archive_metrics {
     struct metric *failures; /* by reason */
     struct metric *removed;  /* by reason */
     struct metric *faults;   /* by reason */
+    struct metric *days;     /* by result */
     struct metric_cell *upload_bytes;
 };
 
@@ -74,6 +93,7 @@ struct archive {
     struct archive_vfs *vfs;
     struct archive_metrics metrics;
     _Atomic int64_t max_age_ms;
+    _Atomic int64_t merge_ms;
     pthread_t thread;
     bool has_thread;
     pthread_mutex_t lock; /* guards the members up to round_lock; taken after that of the store */
@@ -103,6 +123,8 @@ struct archive {
     int64_t list_all_due_ms;
     int64_t beat_due_ms;
     int64_t expire_due_ms;
+    int64_t days_due_ms;
+    int64_t now_ns;    /* wall time of the round */
     bool has_beaten;   /* this process has written the heartbeat */
     int64_t server_ns; /* the bucket's time at mono_ns; 0: unknown */
     int64_t server_mono_ns;
@@ -156,11 +178,42 @@ bool archive_beat(struct archive *a, int64_t now_ns);
 /* Removes what is too old, and what a crash has left over, if that is due. */
 void archive_expire(struct archive *a, int64_t now_ns);
 
+/* Removes an object of this writer or of one that is gone. False if the bucket has failed. */
+bool archive_remove_object(struct archive *a, struct store_file *f, const char *why);
+
+/* ---- days (days.c, replaced.c) --------------------------------------------------------------- */
+
+/* Merges the objects of one day that is over into one, if there is such a day, and removes objects
+ * that a day has replaced. */
+void archive_days(struct archive *a, int64_t now_ns);
+/* Reads the indexes of the days of this writer. Failures are left to the next time. */
+void archive_know_days(struct archive *a);
+/* Sets the twin of each file on disk that is in the list of a day. Under both locks. */
+struct store_file *archive_find_day(struct archive *a, const struct archive_name *name);
+
 /* ---- uploads (upload.c) ---------------------------------------------------------------------- */
 
 /* Uploads the sealed files that the archive does not have. */
 void archive_upload(struct archive *a, int64_t now_ns);
 /* Sets the twins of the files on disk from the list, after a listing of all objects. */
 void archive_match(struct archive *a);
+
+/* An upload of a database and its index. */
+struct archive_upload {
+    struct archive *archive;
+    const char *path;
+    int fd;
+    struct archive_name name;
+    const struct archive_day *day; /* NULL: it is not a day */
+    char data_key[ARCHIVE_KEY_SIZE];
+    char index_key[ARCHIVE_KEY_SIZE];
+    char data_etag[BUCKET_ETAG_SIZE];
+};
+/* Reads n bytes of a file, and computes the hash that is a part of its name. */
+bool archive_hash_file(int fd, uint64_t size, char ret[ARCHIVE_HASH_DIGITS + 1], struct err *err);
+/* Uploads the database, then its index, and makes the file of the object. */
+enum bucket_result archive_put(struct archive_upload *u, struct store_file **ret, struct err *err);
+/* Sets the twin of a file, which takes over the reference. Under the lock of the store. */
+void archive_set_twin(struct store_file *f, struct store_file *twin);
 
 #endif

@@ -433,7 +433,7 @@ static bool compare(const struct survey_file *f, const char *path, const struct 
     if (!db_open_still(&db, path, &empty, err)) {
         return false;
     }
-    bool ok = archive_index_write(&db, f->data_etag, f->data_bytes, &text, err) &&
+    bool ok = archive_index_write(&db, f->data_etag, f->data_bytes, NULL, &text, err) &&
               archive_index_read((struct sv){text.data, text.len}, arena, &want, err) ==
                   ARCHIVE_INDEX_FINE &&
               same_index(is, &want, err);

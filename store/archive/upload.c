@@ -51,8 +51,7 @@ bool archive_has(const struct store_file *f)
     return fine;
 }
 
-/* Sets the twin of a file, which takes over the reference. Under the lock of the store. */
-static void set_twin(struct store_file *f, struct store_file *twin)
+void archive_set_twin(struct store_file *f, struct store_file *twin)
 {
     struct store_file *old = f->twin;
     f->twin = twin;
@@ -70,8 +69,11 @@ void archive_match(struct archive *a)
         memcpy(name.hash, f->hash, sizeof(name.hash));
         struct store_file *twin =
             f->frozen && f->hash[0] != '\0' ? archive_list_find(a, a->writer, &name) : NULL;
+        if (twin == NULL && f->frozen && f->hash[0] != '\0') {
+            twin = archive_find_day(a, &name);
+        }
         if (twin != f->twin) {
-            set_twin(f, twin != NULL ? store_file_ref(twin) : NULL);
+            archive_set_twin(f, twin != NULL ? store_file_ref(twin) : NULL);
         }
     }
     pthread_mutex_unlock(&a->lock);
@@ -122,16 +124,11 @@ static bool freeze(struct archive *a, struct store_file *f)
 /* ---- one file -------------------------------------------------------------------------------- */
 
 struct upload {
-    struct archive *archive;
+    struct archive_upload up;
     struct store_file *file;
-    int fd;
-    struct archive_name name;
-    char data_key[ARCHIVE_KEY_SIZE];
-    char index_key[ARCHIVE_KEY_SIZE];
-    char data_etag[BUCKET_ETAG_SIZE];
 };
 
-static bool hash_file(int fd, uint64_t size, char ret[ARCHIVE_HASH_DIGITS + 1], struct err *err)
+bool archive_hash_file(int fd, uint64_t size, char ret[ARCHIVE_HASH_DIGITS + 1], struct err *err)
 {
     EVP_MD_CTX *md = EVP_MD_CTX_new();
     char *part = malloc(READ_BYTES);
@@ -154,51 +151,21 @@ static bool hash_file(int fd, uint64_t size, char ret[ARCHIVE_HASH_DIGITS + 1], 
     return ok;
 }
 
-/* Opens and hashes the file, and writes its mark. */
-static bool mark(struct upload *u, struct err *err)
-{
-    struct store_file *f = u->file;
-    struct stat st;
-    u->fd = open(f->path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-    if (u->fd < 0 || fstat(u->fd, &st) != 0) {
-        return err_sys(err, "cannot open %s", f->path);
-    }
-    u->name = (struct archive_name){
-        .stretch = f->name, .bytes = (uint64_t)st.st_size, .profiles = f->profiles};
-    if (!hash_file(u->fd, u->name.bytes, u->name.hash, err)) {
-        return err_wrap(err, "%s", f->path);
-    }
-    if (f->hash[0] != '\0') {
-        return strcmp(f->hash, u->name.hash) == 0 ||
-               err_set(err, ERR_INPUT,
-                       "%s has changed since its upload began: it is left alone, remove %s" //
-                       ARCHIVE_MARK_SUFFIX " to upload it as it is now",
-                       f->path, f->path);
-    }
-    if (!mark_write(f->path, u->name.hash, err)) {
-        return false;
-    }
-    pthread_mutex_lock(&u->archive->store->lock);
-    memcpy(f->hash, u->name.hash, sizeof(f->hash));
-    pthread_mutex_unlock(&u->archive->store->lock);
-    return true;
-}
-
-static bool make_index(struct upload *u, struct buf *out, struct err *err)
+static bool make_index(struct archive_upload *u, struct buf *out, struct err *err)
 {
     struct db db;
     bool empty = false;
-    if (!db_open_still(&db, u->file->path, &empty, err)) {
-        return err_wrap(err, "%s", u->file->path);
+    if (!db_open_still(&db, u->path, &empty, err)) {
+        return err_wrap(err, "%s", u->path);
     }
     bool ok = empty ? err_set(err, ERR_INPUT, "it is empty")
-                    : archive_index_write(&db, u->data_etag, u->name.bytes, out, err);
+                    : archive_index_write(&db, u->data_etag, u->name.bytes, u->day, out, err);
     db_close(&db);
-    return ok || err_wrap(err, "%s", u->file->path);
+    return ok || err_wrap(err, "%s", u->path);
 }
 
 /* Uploads the database, and asks for its ETag. */
-static enum bucket_result put_data(struct upload *u, struct err *err)
+static enum bucket_result put_data(struct archive_upload *u, struct err *err)
 {
     const struct archive_backend *b = &u->archive->backend;
     struct bucket_object o = {.size = 0};
@@ -218,7 +185,8 @@ static enum bucket_result put_data(struct upload *u, struct err *err)
 }
 
 /* Uploads the index. *ret is the file of the object. */
-static enum bucket_result put_index(struct upload *u, struct store_file **ret, struct err *err)
+static enum bucket_result put_index(struct archive_upload *u, struct store_file **ret,
+                                    struct err *err)
 {
     const struct archive_backend *b = &u->archive->backend;
     struct bucket_object o = {.size = 0};
@@ -235,48 +203,84 @@ static enum bucket_result put_index(struct upload *u, struct store_file **ret, s
     if (result == BUCKET_OK) {
         *ret = archive_file_new(u->archive, u->archive->writer, &u->name, o.etag, index.len, err);
         result = *ret != NULL ? BUCKET_OK : BUCKET_MEMORY;
+        if (*ret != NULL) {
+            (*ret)->object->modified_ns = o.modified_ns;
+        }
     }
     buf_done(&index);
     return result;
 }
 
+enum bucket_result archive_put(struct archive_upload *u, struct store_file **ret, struct err *err)
+{
+    enum bucket_result result = put_data(u, err);
+    return result == BUCKET_OK ? put_index(u, ret, err) : result;
+}
+
+/* Opens and hashes the file, and writes its mark. */
+static bool mark(struct upload *u, struct err *err)
+{
+    struct store_file *f = u->file;
+    struct stat st;
+    u->up.fd = open(f->path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    if (u->up.fd < 0 || fstat(u->up.fd, &st) != 0) {
+        return err_sys(err, "cannot open %s", f->path);
+    }
+    u->up.name = (struct archive_name){
+        .stretch = f->name, .bytes = (uint64_t)st.st_size, .profiles = f->profiles};
+    if (!archive_hash_file(u->up.fd, u->up.name.bytes, u->up.name.hash, err)) {
+        return err_wrap(err, "%s", f->path);
+    }
+    if (f->hash[0] != '\0') {
+        return strcmp(f->hash, u->up.name.hash) == 0 ||
+               err_set(err, ERR_INPUT,
+                       "%s has changed since its upload began: it is left alone, remove %s" //
+                       ARCHIVE_MARK_SUFFIX " to upload it as it is now",
+                       f->path, f->path);
+    }
+    if (!mark_write(f->path, u->up.name.hash, err)) {
+        return false;
+    }
+    pthread_mutex_lock(&u->up.archive->store->lock);
+    memcpy(f->hash, u->up.name.hash, sizeof(f->hash));
+    pthread_mutex_unlock(&u->up.archive->store->lock);
+    return true;
+}
+
 /* Puts the object on the list, and makes it the twin of the file. */
 static void publish(struct upload *u, struct store_file *twin)
 {
-    struct archive *a = u->archive;
+    struct archive *a = u->up.archive;
     pthread_mutex_lock(&a->store->lock);
     pthread_mutex_lock(&a->lock);
     twin = archive_list_add(a, twin);
     if (twin != NULL) {
-        set_twin(u->file, store_file_ref(twin));
+        archive_set_twin(u->file, store_file_ref(twin));
     }
     pthread_mutex_unlock(&a->lock);
     pthread_mutex_unlock(&a->store->lock);
-    metric_add(a->metrics.upload_bytes, u->name.bytes);
+    metric_add(a->metrics.upload_bytes, u->up.name.bytes);
     log_info(a->store->options.log, "a file of the store was archived",
              LOG_STR("endpoint", a->store->options.name), LOG_STR("file", u->file->path),
-             LOG_STR("object", u->data_key), LOG_INT("bytes", (int64_t)u->name.bytes));
+             LOG_STR("object", u->up.data_key), LOG_INT("bytes", (int64_t)u->up.name.bytes));
 }
 
 /* Uploads one file. False if the bucket has failed, so that further files are not tried now. */
 static bool upload(struct archive *a, struct store_file *f)
 {
-    struct upload u = {.archive = a, .file = f, .fd = -1};
+    struct upload u = {.up = {.archive = a, .path = f->path, .fd = -1}, .file = f};
     struct err err = ERR_INIT;
     struct store_file *twin = NULL;
     if (!freeze(a, f)) {
         return true;
     }
     bool ours = mark(&u, &err);
-    enum bucket_result result = ours ? put_data(&u, &err) : BUCKET_FILE;
-    if (result == BUCKET_OK) {
-        result = put_index(&u, &twin, &err);
-    }
+    enum bucket_result result = ours ? archive_put(&u.up, &twin, &err) : BUCKET_FILE;
     if (result == BUCKET_OK) {
         publish(&u, twin);
     }
-    if (u.fd >= 0) {
-        close(u.fd);
+    if (u.up.fd >= 0) {
+        close(u.up.fd);
     }
     metric_inc(metric_cell(
         a->metrics.uploads,

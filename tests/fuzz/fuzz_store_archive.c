@@ -27,6 +27,10 @@ static void read_index(struct sv bytes)
             (void)blob_read_set(row->set, arena, &set);
             (void)blob_read_labels(row->labels, arena, &labels, &n);
         }
+        for (size_t i = 0; i < index.day.n_replaces; i++) {
+            struct archive_name name;
+            (void)archive_data_parse(index.day.replaces[i], &name);
+        }
     } else if (err.kind == ERR_NONE) {
         abort();
     }
@@ -34,9 +38,8 @@ static void read_index(struct sv bytes)
 }
 
 /* An index whose compression and checksum are right: otherwise no fields would be read. */
-static void read_fields(struct sv fields)
+static void read_fields(struct sv fields, const char *line)
 {
-    static const char line[] = "profpull archive index 1\n";
     struct scratch *scratch = scratch_new();
     struct sv packed;
     if (scratch != NULL && gzip_deflate(scratch, fields, &packed)) {
@@ -72,7 +75,8 @@ FUZZ(text)
     uint64_t version;
     struct sv id;
     read_index(text);
-    read_fields(text);
+    read_fields(text, "profpull archive index 1\n");
+    read_fields(text, "profpull archive index 2\n");
     read_names(text);
     (void)heartbeat_parse(text, &version, &id);
 }

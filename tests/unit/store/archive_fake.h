@@ -358,7 +358,7 @@ static inline void archive_rig_round(struct archive_rig *r, struct fake *f)
 {
     struct archive *a = r->store.store->archive;
     a->list_due_ms = a->beat_due_ms = a->list_all_due_ms = a->expire_due_ms = 0;
-    a->down_until_ms = 0;
+    a->down_until_ms = a->days_due_ms = 0;
     archive_round(a, f->now_ns);
 }
 

@@ -284,13 +284,13 @@ TEST(damaged_and_newer_objects_are_left_alone)
     char *before = malloc(o->n);
     size_t n = o->n;
     memcpy(before, o->data, n);
-    static const char newer[] = "profpull archive index 2\nsomething new";
+    static const char newer[] = "profpull archive index 3\nsomething new";
     static const char other[] = "not ours";
     const struct {
         const char *data;
         size_t n;
         const char *why;
-    } cases[] = {{newer, sizeof(newer) - 1, "written by a newer version (format 2, expected 1)"},
+    } cases[] = {{newer, sizeof(newer) - 1, "written by a newer version (format 3, expected 2)"},
                  {other, sizeof(other) - 1, "not an index of an archive"},
                  {before, n - 1, "damaged"},
                  {before, n / 2, "damaged"}};

@@ -1,0 +1,325 @@
+/* Days of an archive: the objects of a day are merged into one, and nothing is lost or counted
+ * twice, whatever fails in between.
+ */
+#include "tests/unit/store/archive_fake.h"
+
+#define HOUR 3600
+#define DAY_NAME "20261122T000000Z-1d"
+#define FIVE_MINUTES (5 * 60 * MS_PER_S)
+
+static const struct pprof_row rows[] = {{"a main", "", {1}}, {"b main", "thread=x", {2}}};
+static const struct pprof_row zero[] = {{"a main", "", {0}}};
+static const struct pprof_row negative[] = {{"a main", "", {-1}}, {"b main", "", {5}}};
+
+/* Puts three hours of two services, with profiles that are never merged among them. */
+static void put_hours(struct archive_rig *r)
+{
+    for (int i = 0; i < 3 * 12; i++) {
+        int64_t at = RIG_T0 + i * 300 * RIG_SECOND;
+        rig_put(&r->store, "__name__=cpu,service_name=a", at, "cpu/ns", rows, 2, NULL);
+        rig_put(&r->store, "__name__=cpu,service_name=a", at + 15 * RIG_SECOND, "cpu/ns", rows, 1,
+                NULL);
+        if (i < 12) {
+            rig_put(&r->store, "__name__=mem,service_name=b", at, "space/bytes", rows, 1, NULL);
+        }
+        if (i % 7 == 0) {
+            rig_put(&r->store, "__name__=cpu,service_name=idle", at, "cpu/ns", zero, 1, NULL);
+            rig_put(&r->store, "__name__=cpu,service_name=odd", at, "cpu/ns", negative, 2, NULL);
+        }
+    }
+}
+
+static int by_text(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* All that a store answers, its lines sorted, for free(): a day has them in another order. */
+static char *text_of(struct archive_rig *r, struct partial *partial)
+{
+    char *lines[4096];
+    size_t n = 0;
+    char *rest;
+    char *text = archive_rig_text(r, partial);
+    char *out = malloc(strlen(text) + 2);
+    size_t at = 0;
+    for (char *line = strtok_r(text, "\n", &rest); line != NULL;
+         line = strtok_r(NULL, "\n", &rest)) {
+        assert_true(n < sizeof(lines) / sizeof(lines[0]));
+        lines[n++] = line;
+    }
+    qsort(lines, n, sizeof(lines[0]), by_text);
+    out[0] = '\0';
+    for (size_t i = 0; i < n; i++) {
+        at += (size_t)snprintf(out + at, strlen(lines[i]) + 2, "%s\n", lines[i]);
+    }
+    free(text);
+    return out;
+}
+
+/* Opens a writer with three archived hours. */
+static char *archive_hours(struct archive_rig *r, struct fake *f, int64_t merge_ms)
+{
+    fake_init(f);
+    archive_rig_init(r, f, "w1");
+    r->options.merge_ms = merge_ms;
+    store_rig_reopen(&r->store);
+    put_hours(r);
+    archive_rig_at(r, f, 10 * HOUR);
+    assert_int_equal(fake_count(f, "w1/index/"), 3);
+    return text_of(r, NULL);
+}
+
+static void check_text(struct archive_rig *r, const char *want, const char *row)
+{
+    struct partial partial = {.parts = 0};
+    char *got = text_of(r, &partial);
+    CHECK_STR(got, want, row);
+    CHECK_STR(partial.why, "", row);
+    free(got);
+}
+
+/* Checks the answer of a reader that starts now. */
+static void check_reader(struct fake *f, const char *want, const char *row)
+{
+    SCOPED(archive_rig) reader;
+    archive_rig_reader(&reader, f);
+    archive_rig_round(&reader, f);
+    check_text(&reader, want, row);
+}
+
+/* The lines of an answer that have series and points, for free(). */
+static char *sums_of(struct archive_rig *r)
+{
+    char *text = text_of(r, NULL);
+    char *sums = strstr(text, "__name__");
+    assert_non_null(sums);
+    memmove(text, sums, strlen(sums) + 1);
+    return text;
+}
+
+TEST(a_day_becomes_one_object)
+{
+    SCOPED(fake) f;
+    SCOPED(archive_rig) r;
+    char *want = archive_hours(&r, &f, FIVE_MINUTES);
+    /* The day has not ended for long enough. */
+    archive_rig_at(&r, &f, 29 * HOUR);
+    assert_int_equal(fake_count(&f, DAY_NAME), 0);
+    archive_rig_at(&r, &f, 31 * HOUR);
+    assert_int_equal(fake_count(&f, "w1/data/" DAY_NAME), 1);
+    assert_int_equal(fake_count(&f, "w1/index/" DAY_NAME), 1);
+    assert_int_equal(fake_count(&f, "w1/data/"), 4);
+    check_reader(&f, want, "beside its parts");
+    unsigned gets = f.gets;
+    check_text(&r, want, "disk");
+    assert_int_equal(f.gets, gets);
+    /* Its parts are removed later, and are not uploaded again, although they are on the disk. */
+    archive_rig_at(&r, &f, 34 * HOUR);
+    assert_int_equal(fake_count(&f, "w1/data/"), 1);
+    assert_int_equal(fake_count(&f, "w1/index/"), 1);
+    assert_int_equal(
+        store_rig_metric(&r.store,
+                         "profpull_archive_removed_total{endpoint=\"local\",reason=\"replaced\"}"),
+        3);
+    check_text(&r, want, "disk, without the parts");
+    check_reader(&f, want, "without the parts");
+    store_rig_reopen(&r.store);
+    archive_rig_at(&r, &f, 35 * HOUR);
+    assert_int_equal(fake_count(&f, "w1/data/"), 1);
+    check_text(&r, want, "disk, started again");
+    /* A part of the files is left on the disk. */
+    struct err err = ERR_INIT;
+    assert_true(store_file_remove(r.store.store, r.store.store->files[0], &err));
+    check_text(&r, want, "a part of the disk");
+    archive_rig_wipe(&r);
+    archive_rig_round(&r, &f);
+    check_text(&r, want, "bucket");
+    assert_int_equal(fake_count(&f, "w1/data/"), 1);
+    free(want);
+}
+
+TEST(a_day_has_coarser_profiles_and_the_same_sums)
+{
+    SCOPED(fake) f;
+    SCOPED(archive_rig) r;
+    free(archive_hours(&r, &f, 3600 * MS_PER_S));
+    char *want = sums_of(&r);
+    archive_rig_at(&r, &f, 31 * HOUR);
+    archive_rig_at(&r, &f, 34 * HOUR);
+    archive_rig_wipe(&r);
+    archive_rig_round(&r, &f);
+    char *got = sums_of(&r);
+    CHECK_STR(got, want, "sums");
+    struct store_stats stats;
+    store_stats(r.store.store, &stats);
+    free(got);
+    /* Three hours of one service are three profiles. */
+    got = rig_scan(&r.store, RIG_BODIES, "{service_name=\"a\"}", 0, 24 * HOUR, NULL);
+    CHECK_STR(got, "0..3330 2 whole bytes\n3600..6930 2 whole bytes\n7200..10530 2 whole bytes\n",
+              "bodies");
+    free(got);
+    free(want);
+}
+
+TEST(a_profile_is_found_by_its_id_in_a_day)
+{
+    SCOPED(fake) f;
+    SCOPED(archive_rig) r;
+    char ids[3][STORE_ID_LENGTH + 1];
+    fake_init(&f);
+    archive_rig_init(&r, &f, "w1");
+    r.options.merge_ms = 3600 * MS_PER_S;
+    store_rig_reopen(&r.store);
+    for (int i = 0; i < 3; i++) {
+        rig_put(&r.store, "__name__=cpu,service_name=a", RIG_T0 + i * RIG_HOUR + 7 * RIG_SECOND,
+                "cpu/ns", rows, 2, ids[i]);
+    }
+    archive_rig_at(&r, &f, 10 * HOUR);
+    archive_rig_at(&r, &f, 31 * HOUR);
+    archive_rig_at(&r, &f, 34 * HOUR);
+    assert_int_equal(fake_count(&f, "w1/data/"), 1);
+    archive_rig_wipe(&r);
+    archive_rig_round(&r, &f);
+    for (int i = 0; i < 3; i++) {
+        struct err err = ERR_INIT;
+        bool found = false;
+        struct rig_text t;
+        rig_text_init(&t, NULL);
+        assert_true(store_get(r.store.store, sv_from(ids[i]), &found, rig_on_body, &t, &err));
+        assert_true(found);
+        char want[64];
+        (void)snprintf(want, sizeof(want), "%d..%d 2 whole bytes\n", i * HOUR + 7, i * HOUR + 22);
+        CHECK_STR(t.out.data, want, ids[i]);
+        buf_done(&t.out);
+    }
+}
+
+TEST(late_profiles_join_their_day)
+{
+    SCOPED(fake) f;
+    SCOPED(archive_rig) r;
+    free(archive_hours(&r, &f, FIVE_MINUTES));
+    archive_rig_at(&r, &f, 31 * HOUR);
+    archive_rig_at(&r, &f, 34 * HOUR);
+    rig_put(&r.store, "__name__=cpu,service_name=late", RIG_T0 + 77 * RIG_SECOND, "cpu/ns", rows, 2,
+            NULL);
+    archive_rig_at(&r, &f, 35 * HOUR);
+    char *want = text_of(&r, NULL);
+    assert_non_null(strstr(want, "service_name=late"));
+    assert_int_equal(fake_count(&f, "w1/data/"), 2);
+    check_reader(&f, want, "late");
+    /* The day is merged again, when it has not changed for some hours. */
+    archive_rig_at(&r, &f, 40 * HOUR);
+    assert_int_equal(fake_count(&f, "w1/data/"), 2);
+    archive_rig_at(&r, &f, 42 * HOUR);
+    assert_int_equal(fake_count(&f, "w1/data/"), 3);
+    check_text(&r, want, "again, disk");
+    check_reader(&f, want, "again");
+    archive_rig_at(&r, &f, 45 * HOUR);
+    assert_int_equal(fake_count(&f, "w1/data/"), 1);
+    check_text(&r, want, "again, disk, without the parts");
+    check_reader(&f, want, "again, without the parts");
+    free(want);
+}
+
+/* The process ends at each request of merging and removing in turn, with and without its effect. */
+TEST(a_crash_at_any_request_of_merging_loses_and_doubles_nothing)
+{
+    for (int64_t at = 31; at <= 34; at += 3) {
+        unsigned k = 1;
+        for (bool done = false; !done; k++) {
+            for (int effective = 0; effective < 2; effective++) {
+                SCOPED(fake) f;
+                SCOPED(archive_rig) r;
+                char row[64];
+                (void)snprintf(row, sizeof(row), "hour %d, request %u, %d", (int)at, k, effective);
+                char *want = archive_hours(&r, &f, FIVE_MINUTES);
+                if (at > 31) {
+                    archive_rig_at(&r, &f, 31 * HOUR);
+                }
+                r.store.options.log = NULL;
+                store_rig_reopen(&r.store);
+                f.requests = 0;
+                f.fail_after = k;
+                f.effective = effective;
+                archive_rig_at(&r, &f, at * HOUR);
+                done = f.requests < k;
+                f.fail_after = 0;
+                check_reader(&f, want, row);
+                struct partial partial = {.parts = 0};
+                char *got = text_of(&r, &partial);
+                CHECK_STR(got, want, row);
+                free(got);
+                /* The process starts again. */
+                store_rig_reopen(&r.store);
+                archive_rig_at(&r, &f, 31 * HOUR);
+                check_reader(&f, want, row);
+                archive_rig_at(&r, &f, 34 * HOUR);
+                archive_rig_at(&r, &f, 37 * HOUR);
+                check_text(&r, want, row);
+                assert_int_equal(fake_count(&f, "w1/index/"), 1);
+                archive_rig_wipe(&r);
+                archive_rig_round(&r, &f);
+                check_text(&r, want, row);
+                free(want);
+            }
+        }
+        assert_true(k > 6);
+    }
+}
+
+TEST(a_day_that_cannot_be_read_leaves_its_parts)
+{
+    SCOPED(fake) f;
+    SCOPED(archive_rig) r;
+    char *want = archive_hours(&r, &f, FIVE_MINUTES);
+    archive_rig_at(&r, &f, 31 * HOUR);
+    struct fake_object *o = fake_like(&f, "w1/index/" DAY_NAME);
+    size_t half = o->n / 2;
+    char *copy = malloc(half);
+    assert_non_null(copy);
+    memcpy(copy, o->data, half);
+    fake_set(&f, o->key, copy, half);
+    free(copy);
+    SCOPED(archive_rig) reader;
+    archive_rig_reader(&reader, &f);
+    testing_log_expect(reader.store.log, "an object of the archive cannot be used");
+    archive_rig_round(&reader, &f);
+    struct partial partial = {.parts = 0};
+    char *got = text_of(&reader, &partial);
+    CHECK_STR(got, want, "parts");
+    CHECK_CONTAINS(partial.why, "damaged: the checksum", "partial");
+    free(got);
+    free(want);
+}
+
+TEST(an_object_that_cannot_be_merged_stays)
+{
+    SCOPED(fake) f;
+    SCOPED(archive_rig) r;
+    char *want = archive_hours(&r, &f, FIVE_MINUTES);
+    archive_rig_wipe(&r);
+    testing_log_expect(r.store.log, "is not merged with those of its day");
+    testing_log_expect(r.store.log, "will be repeated");
+    /* The second hour is no database: the rest of the day is merged. */
+    struct fake_object *o = fake_like(&f, "w1/data/20261122T010000Z-1h");
+    memset(o->data + 4096, 0x7f, o->n - 4096);
+    archive_rig_at(&r, &f, 31 * HOUR);
+    r.store.store->archive->days_due_ms = 0;
+    archive_rig_at(&r, &f, 31 * HOUR);
+    assert_int_equal(fake_count(&f, "w1/data/" DAY_NAME), 1);
+    archive_rig_at(&r, &f, 34 * HOUR);
+    assert_int_equal(fake_count(&f, "w1/data/"), 2);
+    assert_int_equal(fake_count(&f, "w1/data/20261122T010000Z-1h"), 1);
+    free(want);
+}
+
+TEST(nothing_is_merged_without_the_setting)
+{
+    SCOPED(fake) f;
+    SCOPED(archive_rig) r;
+    free(archive_hours(&r, &f, 0));
+    archive_rig_at(&r, &f, 60 * HOUR);
+    assert_int_equal(fake_count(&f, "w1/data/"), 3);
+}
