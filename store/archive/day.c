@@ -665,7 +665,7 @@ static bool end_range(struct building *b, struct err *err)
     if (!file_bytes(b, &r->until, err)) {
         return false;
     }
-    /* What an earlier range has written begins where the one before it ended. */
+    /* An earlier range begins where the one before it ended. */
     r->from = i < d->n_ranges - 1 && i > 0 ? d->ranges[i - 1].until : i == 0 ? 0 : r->from;
     return true;
 }
