@@ -33,6 +33,7 @@
 struct archive;
 struct store;
 struct store_file;
+struct store_name;
 
 struct archive_options {
     const struct bucket_settings *bucket; /* must live as long as the archive */
@@ -95,6 +96,9 @@ bool archive_read_index(struct store_file *f, struct arena *arena, struct archiv
  */
 bool archive_drop_replaced(struct archive *a, struct store_file **files, size_t *n,
                            struct arena *arena, struct partial *partial, struct err *err);
+/* Returns true if a file is a day, whose index was read, that replaces the file of a writer. */
+bool archive_day_has(const struct store_file *day, struct sv writer, const struct store_name *name,
+                     struct sv hash);
 /* Reads ahead what the file has of some sets, if its index says where that is. */
 void archive_prefetch(struct store_file *f, const struct series_list *list,
                       bool (*wants)(void *arg, size_t row), void *arg);

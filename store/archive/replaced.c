@@ -95,15 +95,39 @@ static bool is_on_disk(struct archive *a, const struct archive_object *day)
     return all;
 }
 
+/* Writes the key of a file in the map of those that are replaced. The writer is not a part of it:
+ * files of peers come without one, and no two writers have the same bytes. */
+static struct sv key_of(const struct archive_name *name, char out[ARCHIVE_KEY_SIZE])
+{
+    archive_data_key("any", name, out);
+    return sv_from(out);
+}
+
 static bool note_replaced(struct map *replaced, const struct archive_object *day)
 {
     char key[ARCHIVE_KEY_SIZE];
     bool ok = true;
     for (size_t i = 0; ok && i < day->n_replaces; i++) {
-        archive_data_key(day->writer, &day->replaces[i], key);
-        ok = map_put(replaced, sv_from(key), replaced, NULL);
+        ok = map_put(replaced, key_of(&day->replaces[i], key), replaced, NULL);
     }
     return ok;
+}
+
+bool archive_day_has(const struct store_file *day, struct sv writer, const struct store_name *name,
+                     struct sv hash)
+{
+    const struct archive_object *o = day->object;
+    if (!is_day(day) || !sv_eq_str(writer, o->writer)) {
+        return false;
+    }
+    bool found = false;
+    pthread_mutex_lock(&o->archive->lock);
+    for (size_t i = 0; !found && o->known && i < o->n_replaces; i++) {
+        found = store_name_compare(&o->replaces[i].stretch, name) == 0 &&
+                sv_eq_str(hash, o->replaces[i].hash);
+    }
+    pthread_mutex_unlock(&o->archive->lock);
+    return found;
 }
 
 static void drop(struct store_file **f)
@@ -138,14 +162,13 @@ static bool is_replaced(struct archive *a, const struct map *replaced, const str
 {
     char key[ARCHIVE_KEY_SIZE];
     if (f->object != NULL) {
-        return map_get(replaced, sv_from(f->object->data_key)) != NULL;
+        return map_get(replaced, key_of(&f->object->name, key)) != NULL;
     }
     struct archive_name name = {.stretch = f->name};
     pthread_mutex_lock(&a->store->lock);
     memcpy(name.hash, f->hash, sizeof(name.hash));
     pthread_mutex_unlock(&a->store->lock);
-    archive_data_key(a->writer, &name, key);
-    return name.hash[0] != '\0' && map_get(replaced, sv_from(key)) != NULL;
+    return name.hash[0] != '\0' && map_get(replaced, key_of(&name, key)) != NULL;
 }
 
 bool archive_drop_replaced(struct archive *a, struct store_file **files, size_t *n,

@@ -1,5 +1,6 @@
 #include "store/peering/gather.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -140,13 +141,17 @@ static bool ask_lists(struct gathering *g, struct err *err)
 
 /* ---- files that have moved ------------------------------------------------------------------- */
 
-/* Returns true if the list of the scan has the object of a file of a peer. */
+/* Returns true if the list of the scan has the object of a file of a peer, or the day that has
+ * replaced it. */
 static bool is_listed(const struct peering_answer *a, const struct peering_file *f,
                       struct store_file *const *files, size_t n)
 {
     for (size_t i = 0; f->hash.n > 0 && a->writer.n > 0 && i < n; i++) {
         if (archive_is_object(files[i], a->writer, f->hash) &&
             store_name_compare(&files[i]->name, &f->name) == 0) {
+            return true;
+        }
+        if (archive_day_has(files[i], a->writer, &f->name, f->hash)) {
             return true;
         }
     }
@@ -310,6 +315,8 @@ static struct store_file *new_file(const struct gathering *g, struct peer *peer,
     atomic_init(&f->refs, 1);
     f->name = from->name;
     memcpy(f->text, from->text, sizeof(f->text));
+    /* A day of the archive may turn out to have the file: see archive_drop_replaced(). */
+    (void)snprintf(f->hash, sizeof(f->hash), "%.*s", SV_ARG(from->hash));
     /* Nobody knows the times of its profiles, so each series is checked for a point. */
     f->oldest_ns = INT64_MIN;
     f->newest_ns = INT64_MAX;
