@@ -411,10 +411,17 @@ lint: ## clang-format, clang-tidy, cppcheck, header and size checks, both compil
 bench: $(BUILD)/profpull $(BUILD)/tests/bare-loop ## figures for speed and memory; never fails on a time
 	BUILD=$(abspath $(BUILD)) GO="$(GO)" ./scripts/bench.sh
 
-bench-all: $(BUILD)/profpull $(BUILD)/tests/bare-loop $(BUILD)/tests/delta-tool $(BUILD)/tests/sharding-sim ## the figures of the four benchmarks below, medians, in some twenty minutes
-	BUILD=$(abspath $(BUILD)) GO="$(GO)" ./scripts/bench-all.sh
+bench-all: all tests-build ## the table of all paths, beside that of OLD=TREE if given, and the figures of four benchmarks below; forty minutes
+	BUILD=$(abspath $(BUILD)) GO="$(GO)" OLD="$(OLD)" ./scripts/bench-all.sh
 
-bench-scale: $(BUILD)/profpull $(BUILD)/tests/sharding-sim ## CPU, memory and lateness over 100 to 10,000 targets; shares of 100 replicas
+bench-table: all tests-build ## the first part of bench-all alone; OLD=TREE is an earlier tree, built with "make all tests-build"
+	BUILD=$(abspath $(BUILD)) GO="$(GO)" OLD="$(OLD)" ./scripts/bench-table.sh
+
+bench-pyroscope: $(BUILD)/profpull $(BUILD)/tests/write-bench ## the store beside a Pyroscope server (PYROSCOPE=path of its binary)
+	BUILD=$(abspath $(BUILD)) PYROSCOPE="$(PYROSCOPE)" ./scripts/bench-pyroscope.sh
+.PHONY: bench-table bench-pyroscope
+
+bench-scale: $(BUILD)/profpull $(BUILD)/tests/sharding-sim ## CPU, memory and lateness over 100 to 20,000 targets; 100,000 pods; shares of 200 replicas
 	BUILD=$(abspath $(BUILD)) GO="$(GO)" ./scripts/bench-scale.sh
 
 bench-discovery: $(BUILD)/profpull ## what Kubernetes discovery costs, with 10,000 pods

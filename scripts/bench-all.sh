@@ -1,5 +1,6 @@
 #!/bin/sh
-# All figures of one machine, in twenty-odd minutes: passing profiles on beside a bare loop, deltas of
+# All figures of one machine, in forty-odd minutes: the table of bench-table.sh (beside that of an earlier tree with
+# OLD=...), passing profiles on beside a bare loop, deltas of
 # counters that grow, one delta beside google/pprof, the curve up to 10,000 targets, and discovery.
 # BENCH_RUNS (5) runs of BENCH_SECONDS (20); the curve has three, of BENCH_CURVE ("3000 10000").
 # Prints medians, and never fails on a time. docs/benchmarks.md.
@@ -17,10 +18,11 @@ part() {
   "$@" || echo "$1: ended with $?"
 }
 
+part "the table" "$root/scripts/bench-table.sh"
 part "profiles passed on, deltas off; one delta" "$root/scripts/bench.sh"
 part "deltas of counters that grow" "$root/scripts/bench.sh" -delta auto -fast 0 -bare=
 runs=$((BENCH_RUNS < 3 ? BENCH_RUNS : 3))
-part "targets" env BENCH_RUNS="$runs" "$root/scripts/bench-scale.sh"
+part "targets" env BENCH_RUNS="$runs" BENCH_LARGE= BENCH_PODS= "$root/scripts/bench-scale.sh"
 part "Kubernetes discovery" "$root/scripts/bench-discovery.sh" -only kept -heartbeats 10s
 echo
 echo "end: $(date +%T), load $(cut -d ' ' -f 1-3 /proc/loadavg)"

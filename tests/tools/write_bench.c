@@ -1,12 +1,13 @@
 /* How many profiles a second the writer gets rid of, and what that costs.
  *
- *   write-bench URL [PROFILES [BYTES [PROTOCOL [none]]]]
+ *   write-bench URL [PROFILES [BYTES [PROTOCOL [none|RATE]]]]
  *
  * Puts so many profiles (30,000) of so many bytes (30,720) into one endpoint of a protocol (push),
  * as fast as its queue takes them without a loss, and prints one line: rate, processor time, the
  * ledger. The profiles share no bytes; for protocols that read them (all but profefe) they are gzip
  * and of about that size, those of 20 services with five types each. none: requests are not
- * compressed. Exit code 1 if one was lost.
+ * compressed. RATE: so many profiles a second, of 100 services by their labels. Exit code 1 if one
+ * was lost.
  */
 #include <inttypes.h>
 #include <semaphore.h>
@@ -27,6 +28,7 @@
 #define QUEUE_BYTES (UINT64_C(64) * 1024 * 1024)
 #define CONCURRENCY 16
 #define SERVICES 20
+#define PACED_SERVICES 100
 /* A stack takes about so many bytes of a made profile, compressed. */
 #define BYTES_A_STACK 32
 
@@ -37,6 +39,7 @@ struct bench {
     struct log *log;
     uint64_t n;
     uint64_t size;
+    uint64_t rate;                         /* profiles a second; 0: as fast as they are taken */
     struct sv made[SERVICES * MADE_KINDS]; /* empty: profiles that are not read */
 };
 
@@ -44,7 +47,9 @@ struct bench {
 static struct sv make_data(const struct bench *b, uint64_t i)
 {
     static const char head[] = "\x0a\x04\x08\x01\x10\x02\x12\x06\x0a\x01\x01\x12\x01\x05";
-    struct sv made = b->made[i % (SERVICES * MADE_KINDS)];
+    /* At a rate, each service has a profile of each type, one after the other. */
+    uint64_t which = b->rate > 0 ? i + i / PACED_SERVICES * SERVICES : i;
+    struct sv made = b->made[which % (SERVICES * MADE_KINDS)];
     size_t size = made.n > 0 ? made.n : b->size;
     char *data = malloc(size);
     if (data == NULL) {
@@ -77,6 +82,7 @@ static void make_profiles(struct bench *b)
 static struct profile *make(struct bench *b, uint64_t i)
 {
     char instance[32];
+    char service[32] = "bench";
     struct labels_builder *builder = labels_builder_new(b->intern);
     if (builder == NULL) {
         exit(2);
@@ -84,7 +90,10 @@ static struct profile *make(struct bench *b, uint64_t i)
     (void)snprintf(instance, sizeof(instance), "10.0.0.%" PRIu64 ":6060", i % 250);
     labels_builder_set(builder, SV("__name__"), SV("memory"));
     labels_builder_set(builder, SV("__delta__"), SV("false"));
-    labels_builder_set(builder, SV("service_name"), SV("bench"));
+    if (b->rate > 0) {
+        (void)snprintf(service, sizeof(service), "service-%03" PRIu64, i % PACED_SERVICES);
+    }
+    labels_builder_set(builder, SV("service_name"), sv_from(service));
     labels_builder_set(builder, SV("namespace"), SV("default"));
     labels_builder_set(builder, SV("pod"), SV("bench-7f9c"));
     labels_builder_set(builder, SV("instance"), sv_from(instance));
@@ -100,14 +109,23 @@ static struct profile *make(struct bench *b, uint64_t i)
     return p;
 }
 
+/* Returns true if the i-th profile may be put at the rate asked for. */
+static bool is_time(const struct bench *b, int64_t start_ns, uint64_t i)
+{
+    return b->rate == 0 ||
+           clock_mono_ns() - start_ns >= (int64_t)(i * (uint64_t)NS_PER_S / b->rate);
+}
+
 static void put_all(struct bench *b)
 {
+    int64_t start = clock_mono_ns();
     for (uint64_t i = 0; i < b->n; i++) {
-        struct profile *p = make(b, i);
         struct timespec pause = {.tv_nsec = 200000};
-        while (writer_ledger(b->writer, 0).queued_bytes > QUEUE_BYTES / 2) {
+        while (writer_ledger(b->writer, 0).queued_bytes > QUEUE_BYTES / 2 ||
+               !is_time(b, start, i)) {
             nanosleep(&pause, NULL);
         }
+        struct profile *p = make(b, i);
         writer_put(b->writer, p, 1);
     }
 }
@@ -197,9 +215,10 @@ int main(int argc, char **argv)
     bool ok = argc >= 2 && argc <= 6 && protocol != NULL;
     ok = ok && (argc < 3 || parse_u64(sv_from(argv[2]), UINT32_MAX, &b.n));
     ok = ok && (argc < 4 || parse_u64(sv_from(argv[3]), 1 << 30, &b.size));
-    ok = ok && (argc < 6 || strcmp(argv[5], "none") == 0);
+    bool plain = argc == 6 && strcmp(argv[5], "none") == 0;
+    ok = ok && (argc < 6 || plain || (parse_u64(sv_from(argv[5]), 100000, &b.rate) && b.rate > 0));
     if (!ok || b.n == 0 || b.size < 200) {
-        fprintf(stderr, "usage: write-bench URL [PROFILES [BYTES [PROTOCOL [none]]]]\n");
+        fprintf(stderr, "usage: write-bench URL [PROFILES [BYTES [PROTOCOL [none|RATE]]]]\n");
         return 2;
     }
     if (protocol->is_otlp || protocol->reads_sample_labels) {
@@ -216,7 +235,7 @@ int main(int argc, char **argv)
         .queue_max_bytes = QUEUE_BYTES,
         .concurrency = protocol->concurrency > 0 ? protocol->concurrency : CONCURRENCY,
         .otlp_request_bytes = 4 << 20,
-        .otlp_compression = argc > 5 ? OTLP_PLAIN : OTLP_GZIP,
+        .otlp_compression = plain ? OTLP_PLAIN : OTLP_GZIP,
         .sample_names_max = protocol->reads_sample_labels ? 6 : 0,
         .sample_repair = true,
         .label_limits = CONFIG_LABEL_LIMITS_DEFAULT};
