@@ -8,6 +8,7 @@
 #include "base/metrics.h"
 #include "config/change.h"
 #include "record/record.h"
+#include "symbols/helper.h"
 
 /* A function that a thread's loop runs while another thread waits. */
 struct call {
@@ -191,6 +192,9 @@ static void commit(struct reload *r)
     pthread_mutex_unlock(&app->config_lock);
     config_unref(former);
     log_set(app->log, app->config->log.level, app->config->log.format);
+    if (app->helper != NULL) {
+        symbols_helper_memory(app->helper, app->config->symbols.max_memory);
+    }
 }
 
 /* Compares the keys of `symbols` that hold for the whole process. */
@@ -198,8 +202,8 @@ static bool same_symbols(const struct symbols_settings *a, const struct symbols_
 {
     return str_same(a->cache_directory, b->cache_directory) &&
            a->cache_max_bytes == b->cache_max_bytes && a->names_max_bytes == b->names_max_bytes &&
-           a->max_file_size == b->max_file_size && a->max_memory == b->max_memory &&
-           a->timeout_ms == b->timeout_ms && http_settings_equal(&a->http, &b->http);
+           a->max_file_size == b->max_file_size && a->timeout_ms == b->timeout_ms &&
+           http_settings_equal(&a->http, &b->http);
 }
 
 /* Warns of keys whose values are decided at the start. */

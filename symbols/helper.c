@@ -109,6 +109,14 @@ void symbols_helper_limit(struct symbols_helper *h, const struct symbols_helper_
     pthread_mutex_unlock(&h->lock);
 }
 
+void symbols_helper_memory(struct symbols_helper *h, uint64_t max_memory)
+{
+    pthread_mutex_lock(&h->lock);
+    h->limits_changed = h->limits_changed || h->options.max_memory != max_memory;
+    h->options.max_memory = max_memory;
+    pthread_mutex_unlock(&h->lock);
+}
+
 void symbols_helper_counters(struct symbols_helper *h, struct symbols_counters *ret)
 {
     pthread_mutex_lock(&h->lock);

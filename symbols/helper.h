@@ -50,6 +50,9 @@ struct symbols_helper *symbols_helper_stop(struct symbols_helper *h);
  * current one at the next question. Any thread may call it. */
 void symbols_helper_limit(struct symbols_helper *h, const struct symbols_helper_options *options);
 
+/* Replaces max_memory alone, like symbols_helper_limit(). Any thread may call it. */
+void symbols_helper_memory(struct symbols_helper *h, uint64_t max_memory);
+
 /* A question about one file. */
 struct symbols_question {
     int fd;               /* the open file; stays the caller's */

@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -156,6 +157,75 @@ func TestRealDebuginfod(t *testing.T) {
 	native.check(t, frames(t, got.Raw))
 	if p.metrics().sum("profpull_symbols_downloads_total", "result", "ok") != 1 {
 		t.Error("the download is not counted")
+	}
+	p.stop()
+}
+
+// readerMemory is the limit of address space of the process that reads debug information for a profpull, as
+// /proc has it; "" if there is none.
+func readerMemory(t *testing.T, pid int) string {
+	t.Helper()
+	childOf := func(parent int) int {
+		stats, _ := filepath.Glob("/proc/[0-9]*/stat")
+		for _, name := range stats {
+			text, err := os.ReadFile(name)
+			if err != nil {
+				continue // it has ended
+			}
+			fields := strings.Fields(string(text[strings.LastIndexByte(string(text), ')')+1:]))
+			if fields[1] == fmt.Sprint(parent) {
+				n, _ := strconv.Atoi(strings.Split(name, "/")[2])
+				return n
+			}
+		}
+		return 0
+	}
+	launcher := childOf(pid)
+	if launcher == 0 {
+		return ""
+	}
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/limits", childOf(launcher)))
+	if err != nil {
+		return ""
+	}
+	for _, line := range strings.Split(string(text), "\n") {
+		if strings.HasPrefix(line, "Max address space") {
+			return strings.Fields(line)[3]
+		}
+	}
+	return ""
+}
+
+// Another symbols.max_memory holds for the next file: a fresh process reads it.
+func TestReloadOfTheReadersMemory(t *testing.T) {
+	t.Parallel()
+	bin(t)
+	first, second := buildNative(t), buildNative(t)
+	if first.buildID == second.buildID {
+		t.Fatal("both programs have the same build id")
+	}
+	directories := fmt.Sprintf("%q, %q", first.buildIDs(t), second.buildIDs(t))
+	symbols := func(memory string) string {
+		return fmt.Sprintf("{directories: [%s], max_memory: %s, max_file_size: 32MiB}", directories, memory)
+	}
+	server := newPyroscope(t, pyroscope.Options{})
+	at, other := first.serve(t), second.serve(t)
+	p := run(t, debugConfig(at, server.URL(), symbols("1GiB")))
+	waitProfiles(t, server, 1, named("process_cpu", "shop::Cart<int>::add", "twice"))
+	if got := readerMemory(t, p.cmd.Process.Pid); got != fmt.Sprint(1<<30) {
+		t.Errorf("the first process may have %q bytes", got)
+	}
+	p.reloadWith(debugConfig(at+`", "`+other, server.URL(), symbols("768MiB")))
+	p.wait("a second process that reads files", func() string {
+		m := p.metrics()
+		return unless(m.sum("profpull_symbols_opened_total") == 2 && m.sum("profpull_symbols_readers_total") == 2, "%v files, %v processes",
+			m.sum("profpull_symbols_opened_total"), m.sum("profpull_symbols_readers_total"))
+	})
+	if got := readerMemory(t, p.cmd.Process.Pid); got != fmt.Sprint(768<<20) {
+		t.Errorf("the second process may have %q bytes", got)
+	}
+	if strings.Contains(p.stderr.String(), "needs a restart") {
+		t.Error(p.stderr.String())
 	}
 	p.stop()
 }

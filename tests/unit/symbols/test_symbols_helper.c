@@ -297,4 +297,10 @@ TEST(another_limit_of_memory_needs_another_child)
     symbols_helper_limit(h, &options);
     check_self(h);
     CHECK_INT(counters(h).children, 2, "the same limit");
+    symbols_helper_memory(h, options.max_memory);
+    check_self(h);
+    CHECK_INT(counters(h).children, 2, "the same limit");
+    symbols_helper_memory(h, usual.max_memory);
+    check_self(h);
+    CHECK_INT(counters(h).children, 3, "the first limit");
 }
