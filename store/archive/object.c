@@ -217,6 +217,10 @@ struct store_file *archive_list_add(struct archive *a, struct store_file *f)
     size_t at = place_of(a, o->writer, &o->name);
     bool known = at < a->n_files && compare(a->files[at], o->writer, &o->name) == 0;
     if (known && strcmp(a->files[at]->object->index_etag, o->index_etag) == 0) {
+        /* A bucket may answer 404 for an object that it has: what is listed is asked for again. */
+        if (a->files[at]->object->state == OBJECT_GONE) {
+            a->files[at]->object->state = OBJECT_FINE;
+        }
         store_file_unref(f);
         return a->files[at];
     }

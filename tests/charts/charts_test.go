@@ -432,6 +432,8 @@ func TestVariants(t *testing.T) {
 		"default":                 "",
 		"daemon":                  "kind: DaemonSet",
 		"replicas":                "kind: StatefulSet",
+		"archive":                 "{kind: StatefulSet, archive: {enabled: true, url: 's3://bucket/profiles', secret: credentials}, networkPolicy: {enabled: true}}",
+		"archive in Google":       "{archive: {enabled: true, url: 'gs://bucket/profiles', credentials: metadata}}",
 		"replicas with a spool":   "{kind: StatefulSet, spool: {enabled: true, storageClass: fast}}",
 		"spool":                   "spool: {enabled: true}",
 		"a long drain":            "drainTimeout: 5m",

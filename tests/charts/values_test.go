@@ -55,6 +55,7 @@ extraContainers: [{name: proxy, image: "proxy:1", securityContext: {allowPrivile
 	{name: "rules-and-dashboard", values: "{prometheusRule: {enabled: true, labels: {release: prometheus}, extraGroups: [{name: own, rules: [{record: a, expr: b}]}]}, dashboard: {enabled: true, annotations: {grafana_folder: profiles}}}"},
 	{name: "network-policy", values: "networkPolicy: {enabled: true, from: [{namespaceSelector: {}}], ingress: [{ports: [{port: 4040}]}], egress: [{}]}"},
 	{name: "budget", values: "{kind: StatefulSet, podDisruptionBudget: {enabled: true, minAvailable: 50%}}"},
+	{name: "archive", values: "{kind: StatefulSet, archive: {enabled: true, url: 's3://bucket/profiles', endpoint: 'http://minio:9000', secret: credentials}, networkPolicy: {enabled: true}}"},
 	{name: "autoscaling", values: "{kind: StatefulSet, autoscaling: {enabled: true, minReplicas: 3, targetMemoryUtilizationPercentage: 60, behavior: {scaleDown: {stabilizationWindowSeconds: 600}}}}"},
 }
 

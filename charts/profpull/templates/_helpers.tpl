@@ -90,8 +90,69 @@ profpull.{{ .Values.config.format }}
 {{- .Values.config.existing.name | default (include "profpull.name" .) -}}
 {{- end -}}
 
+{{- define "profpull.readerSelector" -}}
+app.kubernetes.io/name: {{ .Values.nameOverride | default "profpull" | trunc 56 | trimSuffix "-" }}-reader
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end -}}
+
+{{/* The bucket of an archive, and the access to it. */}}
+{{- define "profpull.bucket" -}}
+url: {{ .Values.archive.url | quote }}
+{{- if hasPrefix "gs://" .Values.archive.url }}
+gs:
+  credentials: {{ .Values.archive.credentials }}
+  {{- with .Values.archive.endpoint }}
+  endpoint: {{ . | quote }}
+  {{- end }}
+{{- else }}
+s3:
+  region: {{ .Values.archive.region | quote }}
+  credentials: {{ .Values.archive.credentials }}
+  {{- with .Values.archive.endpoint }}
+  endpoint: {{ . | quote }}
+  {{- end }}
+{{- end }}
+{{- end -}}
+
 {{/* The configuration where none is given: the built-in jobs, and one destination. */}}
 {{- define "profpull.defaultConfig" -}}
+{{- if .Values.archive.enabled -}}
+query: {listen: ":4040"}
+write:
+  - name: kept
+    url: store:///var/lib/profpull-store/store
+    # Of the volume. A file is removed only when the bucket has it.
+    retention: {max_age: {{ .Values.archive.diskMaxAge }}}
+    store:
+      archive:
+        {{- if ne .Values.kind "StatefulSet" }}
+        name: {{ include "profpull.name" . }}
+        {{- end }}
+        max_age: {{ .Values.archive.maxAge }}
+        {{- include "profpull.bucket" . | nindent 8 }}
+    {{- if .Values.spool.enabled }}
+    queue: {spool_directory: /var/lib/profpull}
+    {{- end }}
+{{- else -}}
+{{ include "profpull.pushConfig" . }}
+{{- end -}}
+{{- end -}}
+
+{{/* The readers of an archive. */}}
+{{- define "profpull.readerConfig" -}}
+scrape_configs: []
+query: {listen: ":4040"}
+write:
+  - name: kept
+    url: store:///nowhere
+    store:
+      read_only: true
+      archive:
+        cache: {directory: /var/cache/profpull, max_bytes: {{ .Values.archive.readers.cacheSize }}B}
+        {{- include "profpull.bucket" . | nindent 8 }}
+{{- end -}}
+
+{{- define "profpull.pushConfig" -}}
 write:
   - name: main
     {{- if and .Values.pyroscope.secret.name .Values.pyroscope.secret.urlKey }}

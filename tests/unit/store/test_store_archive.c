@@ -273,6 +273,28 @@ TEST(a_removed_object_is_left_out)
     CHECK_STR(partial.why, "", "listed");
 }
 
+/* A bucket that answers 404 for an object which it has makes an answer partial, until it is listed
+ * again. */
+TEST(an_object_that_was_only_hidden_comes_back)
+{
+    SCOPED(fake) f;
+    SCOPED(archive_rig) r;
+    archive_three(&f, &r);
+    testing_log_expect(r.store.log, "is not there any more");
+    char *want = archive_rig_text(&r, NULL);
+    /* The index is not in the cache of a reader that starts. */
+    archive_rig_wipe(&r);
+    archive_rig_round(&r, &f);
+    f.result = BUCKET_NOT_FOUND;
+    f.fail_key = "w1/index/" FIRST;
+    f.fail_after = 1;
+    check_partial(&r, false, "the bucket answers not_found", "hidden");
+    f.fail_after = 0;
+    archive_rig_round(&r, &f);
+    check_text(&r, want, "listed again");
+    free(want);
+}
+
 TEST(damaged_and_newer_objects_are_left_alone)
 {
     SCOPED(fake) f;
