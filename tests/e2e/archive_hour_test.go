@@ -109,6 +109,20 @@ func TestArchiveOfAnHour(t *testing.T) {
 	if strings.Count(want, "\n") < 1000 || sent < float64(imported)+500 {
 		t.Fatalf("too little to compare: %v profiles, %d lines", sent, strings.Count(want, "\n"))
 	}
+	// While the writers still have the newest stretches, a reader asks them for these.
+	var hosts []string
+	for _, p := range replicas {
+		hosts = append(hosts, fmt.Sprintf("%q", strings.TrimPrefix(p.admin, "http://")))
+	}
+	early := run(t, fmt.Sprintf("query: {peers: {hosts: [%s]}}\n", strings.Join(hosts, ", "))+readerConfig(b, ""))
+	early.wait("the list of objects", func() string {
+		if early.metrics().sum("profpull_archive_up") != 1 {
+			return "not listed"
+		}
+		return ""
+	})
+	sameAnswers(t, "the reader with peers", answersOf(t, early.admin, start, until, names...), want)
+	t.Logf("a reader with peers: equal with %v files of the archive, %v requests to peers", early.metrics().sum("profpull_archive_files"), early.metrics().sum("profpull_peer_requests_total"))
 	long(t, "everything to be archived", 15*time.Minute, func() string {
 		for i, p := range replicas {
 			if n := p.metrics().sum("profpull_archive_waiting_files"); n > 0 {

@@ -141,7 +141,12 @@ write:
 {{/* The readers of an archive. */}}
 {{- define "profpull.readerConfig" -}}
 scrape_configs: []
-query: {listen: ":4040"}
+query:
+  listen: ":4040"
+  {{- if eq .Values.kind "StatefulSet" }}
+  # The writers have what is not archived yet: the newest one or two hours.
+  peers: {dns: "{{ include "profpull.name" . }}:4040"}
+  {{- end }}
 write:
   - name: kept
     url: store:///nowhere
