@@ -83,17 +83,17 @@ static struct guard *new_guard(void)
     return g;
 }
 
-TEST(test_the_busiest_connection_is_cut)
+SETUP_OF(pair)
+
+TEST_ON(struct pair *p, test_the_busiest_connection_is_cut)
 {
-    SCOPED(pair) p;
-    pair_init(&p);
     struct guard *g = new_guard();
-    const struct guard_socket sockets[] = {{.fd = p.quiet}, {.fd = p.busy}};
+    const struct guard_socket sockets[] = {{.fd = p->quiet}, {.fd = p->busy}};
     guard_enter(g, sockets, 2);
-    assert_true(read_to_end(p.busy, 60 * MS_PER_S));
-    CHECK_INT(guard_leave(g), p.busy, "");
-    CHECK_INT(send(p.quiet, "x", 1, MSG_NOSIGNAL), 1, "the other one is whole");
-    const struct guard_socket none[] = {{.fd = p.quiet}};
+    assert_true(read_to_end(p->busy, 60 * MS_PER_S));
+    CHECK_INT(guard_leave(g), p->busy, "");
+    CHECK_INT(send(p->quiet, "x", 1, MSG_NOSIGNAL), 1, "the other one is whole");
+    const struct guard_socket none[] = {{.fd = p->quiet}};
     guard_enter(g, none, 1);
     CHECK_INT(guard_leave(g), -1, "the next call");
     guard_free(g);
@@ -108,53 +108,47 @@ static void use_cpu(int64_t ms)
 }
 
 /* libcurl may take seconds for what the kernel holds. */
-TEST(test_what_the_kernel_holds_is_discarded)
+TEST_ON(struct pair *p, test_what_the_kernel_holds_is_discarded)
 {
-    SCOPED(pair) p;
     char byte;
     int waiting = 0;
-    pair_init(&p);
     struct guard *g = new_guard();
-    const struct guard_socket sockets[] = {{.fd = p.busy}};
+    const struct guard_socket sockets[] = {{.fd = p->busy}};
     while (waiting < 64 * 1024) {
-        assert_int_equal(ioctl(p.busy, FIONREAD, &waiting), 0);
+        assert_int_equal(ioctl(p->busy, FIONREAD, &waiting), 0);
         usleep(1000);
     }
-    struct pollfd end = {.fd = p.busy, .events = POLLRDHUP};
+    struct pollfd end = {.fd = p->busy, .events = POLLRDHUP};
     guard_enter(g, sockets, 1);
     while (poll(&end, 1, 0) == 0) {
         ;
     }
-    CHECK_INT(guard_leave(g), p.busy, "");
-    assert_true(recv(p.busy, &byte, 1, MSG_DONTWAIT) <= 0);
+    CHECK_INT(guard_leave(g), p->busy, "");
+    assert_true(recv(p->busy, &byte, 1, MSG_DONTWAIT) <= 0);
     guard_free(g);
 }
 
 /* Another connection is not to blame for what the call does with the bytes that it has read. */
-TEST(test_quiet_connections_are_not_cut_after_a_busy_one)
+TEST_ON(struct pair *p, test_quiet_connections_are_not_cut_after_a_busy_one)
 {
-    SCOPED(pair) p;
-    pair_init(&p);
     struct guard *g = new_guard();
-    const struct guard_socket sockets[] = {{.fd = p.quiet}, {.fd = p.busy}};
+    const struct guard_socket sockets[] = {{.fd = p->quiet}, {.fd = p->busy}};
     guard_enter(g, sockets, 2);
-    assert_true(read_to_end(p.busy, 60 * MS_PER_S));
+    assert_true(read_to_end(p->busy, 60 * MS_PER_S));
     use_cpu(2 * (GUARD_CPU_MS + 2 * GUARD_LOOK_MS));
-    CHECK_INT(guard_leave(g), p.busy, "");
-    CHECK_INT(send(p.quiet, "x", 1, MSG_NOSIGNAL), 1, "the other one is whole");
+    CHECK_INT(guard_leave(g), p->busy, "");
+    CHECK_INT(send(p->quiet, "x", 1, MSG_NOSIGNAL), 1, "the other one is whole");
     guard_free(g);
 }
 
 /* Calls that follow each other, and waiting, are no reason. */
-TEST(test_short_calls_and_waiting_are_not_cut)
+TEST_ON(struct pair *p, test_short_calls_and_waiting_are_not_cut)
 {
-    SCOPED(pair) p;
-    pair_init(&p);
     struct guard *g = new_guard();
-    const struct guard_socket sockets[] = {{.fd = p.busy}};
+    const struct guard_socket sockets[] = {{.fd = p->busy}};
     for (int i = 0; i < 30; i++) {
         guard_enter(g, sockets, 1);
-        assert_false(read_to_end(p.busy, GUARD_CPU_MS / 20));
+        assert_false(read_to_end(p->busy, GUARD_CPU_MS / 20));
         CHECK_INT(guard_leave(g), -1, "short");
     }
     guard_enter(g, sockets, 1);
@@ -164,15 +158,13 @@ TEST(test_short_calls_and_waiting_are_not_cut)
 }
 
 /* The number of a closed socket may be another's. */
-TEST(test_closed_sockets_are_not_cut)
+TEST_ON(struct pair *p, test_closed_sockets_are_not_cut)
 {
-    SCOPED(pair) p;
-    pair_init(&p);
     struct guard *g = new_guard();
-    const struct guard_socket sockets[] = {{.fd = p.busy}};
+    const struct guard_socket sockets[] = {{.fd = p->busy}};
     guard_enter(g, sockets, 1);
-    guard_forget(g, p.busy);
-    assert_false(read_to_end(p.busy, GUARD_CPU_MS + 3 * GUARD_LOOK_MS));
+    guard_forget(g, p->busy);
+    assert_false(read_to_end(p->busy, GUARD_CPU_MS + 3 * GUARD_LOOK_MS));
     CHECK_INT(guard_leave(g), -1, "");
     guard_free(g);
     guard_enter(NULL, sockets, 1);

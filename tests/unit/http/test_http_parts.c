@@ -134,33 +134,31 @@ static void replace(struct files *f, const char *text)
     assert_int_equal(rename(fresh, f->path), 0);
 }
 
-TEST(test_file_is_read_again)
+SETUP_OF(files)
+
+TEST_ON(struct files *f, test_file_is_read_again)
 {
-    SCOPED(files) f;
-    files_init(&f);
-    testing_write_file(f.dir, "secret", "one\n");
-    check_file(&f, "one\n", "", "first");
-    replace(&f, "two\n");
-    f.now_ms += HTTP_FILE_CHECK_MS - 1;
-    check_file(&f, "one\n", "", "looked at once a second");
-    f.now_ms += 1;
-    check_file(&f, "two\n", "", "changed");
-    replace(&f, "tri\n");
-    http_files_forget(f.files, f.path);
-    check_file(&f, "tri\n", "", "forgotten: at once");
-    http_files_forget(f.files, "/no/such/file");
+    testing_write_file(f->dir, "secret", "one\n");
+    check_file(f, "one\n", "", "first");
+    replace(f, "two\n");
+    f->now_ms += HTTP_FILE_CHECK_MS - 1;
+    check_file(f, "one\n", "", "looked at once a second");
+    f->now_ms += 1;
+    check_file(f, "two\n", "", "changed");
+    replace(f, "tri\n");
+    http_files_forget(f->files, f->path);
+    check_file(f, "tri\n", "", "forgotten: at once");
+    http_files_forget(f->files, "/no/such/file");
 }
 
-TEST(test_file_content_outlives_a_change)
+TEST_ON(struct files *f, test_file_content_outlives_a_change)
 {
-    SCOPED(files) f;
-    files_init(&f);
-    testing_write_file(f.dir, "secret", "one");
-    SCOPED(http_file) *held = http_files_get(f.files, f.path, &short_text, f.now_ms, NULL);
+    testing_write_file(f->dir, "secret", "one");
+    SCOPED(http_file) *held = http_files_get(f->files, f->path, &short_text, f->now_ms, NULL);
     assert_non_null(held);
-    replace(&f, "two");
-    f.now_ms += HTTP_FILE_CHECK_MS;
-    check_file(&f, "two", "", "");
+    replace(f, "two");
+    f->now_ms += HTTP_FILE_CHECK_MS;
+    check_file(f, "two", "", "");
     CHECK_STR(held->data, "one", "a reference keeps the content");
 }
 
@@ -178,21 +176,19 @@ static void check_ca(struct files *f, const char *want, long failures, const cha
 
 /* A CA file that becomes bad PEM is counted and the old content kept; a good one is used again.
  */
-TEST(test_ca_file_goes_bad)
+TEST_ON(struct files *f, test_ca_file_goes_bad)
 {
-    SCOPED(files) f;
-    files_init(&f);
-    testing_log_expect(f.log, "keeping its old content");
-    replace(&f, GOOD_PEM);
-    check_ca(&f, GOOD_PEM, 0, "first");
-    replace(&f, "-----BEGIN CERTIFICATE-----\nMAMC");
-    check_ca(&f, GOOD_PEM, 1, "half of a file");
-    check_ca(&f, GOOD_PEM, 1, "counted once");
-    CHECK_CONTAINS(testing_log_text(f.log), "PEM block 1 is cut off", "");
-    replace(&f, GOOD_PEM GOOD_PEM);
-    check_ca(&f, GOOD_PEM GOOD_PEM, 1, "the new one");
-    replace(&f, "junk");
-    check_ca(&f, GOOD_PEM GOOD_PEM, 2, "no PEM at all");
+    testing_log_expect(f->log, "keeping its old content");
+    replace(f, GOOD_PEM);
+    check_ca(f, GOOD_PEM, 0, "first");
+    replace(f, "-----BEGIN CERTIFICATE-----\nMAMC");
+    check_ca(f, GOOD_PEM, 1, "half of a file");
+    check_ca(f, GOOD_PEM, 1, "counted once");
+    CHECK_CONTAINS(testing_log_text(f->log), "PEM block 1 is cut off", "");
+    replace(f, GOOD_PEM GOOD_PEM);
+    check_ca(f, GOOD_PEM GOOD_PEM, 1, "the new one");
+    replace(f, "junk");
+    check_ca(f, GOOD_PEM GOOD_PEM, 2, "no PEM at all");
 }
 
 TEST(test_pem)
@@ -281,27 +277,23 @@ TEST(test_bad_files)
     }
 }
 
-TEST(test_no_regular_file)
+TEST_ON(struct files *f, test_no_regular_file)
 {
-    SCOPED(files) f;
-    files_init(&f);
-    assert_int_equal(mkdir(f.path, 0700), 0);
-    check_file(&f, NULL, "expected a regular file", "directory");
-    assert_int_equal(rmdir(f.path), 0);
-    assert_int_equal(mkfifo(f.path, 0600), 0);
-    f.now_ms += HTTP_FILE_CHECK_MS;
-    check_file(&f, NULL, "expected a regular file", "FIFO (opening it must not wait)");
+    assert_int_equal(mkdir(f->path, 0700), 0);
+    check_file(f, NULL, "expected a regular file", "directory");
+    assert_int_equal(rmdir(f->path), 0);
+    assert_int_equal(mkfifo(f->path, 0600), 0);
+    f->now_ms += HTTP_FILE_CHECK_MS;
+    check_file(f, NULL, "expected a regular file", "FIFO (opening it must not wait)");
 }
 
-TEST(test_file_with_zero_byte)
+TEST_ON(struct files *f, test_file_with_zero_byte)
 {
-    SCOPED(files) f;
-    files_init(&f);
-    FILE *file = fopen(f.path, "we");
+    FILE *file = fopen(f->path, "we");
     assert_non_null(file);
     assert_int_equal(fwrite("s3cret\0x", 1, 8, file), 8);
     assert_int_equal(fclose(file), 0);
-    check_file(&f, NULL, "found a zero byte", "");
+    check_file(f, NULL, "found a zero byte", "");
 }
 
 /* A content that is no file: the last one that was put, and until then the reason why there is
@@ -356,11 +348,9 @@ TEST(test_content_that_is_too_large)
     CHECK_STR(err.msg, "expected at most 1048576 bytes, got 1048577", "");
 }
 
-TEST(test_content_without_a_reader)
+TEST_ON(struct files *f, test_content_without_a_reader)
 {
-    SCOPED(files) f;
-    files_init(&f);
-    (void)snprintf(f.path, sizeof(f.path), "kubernetes:secret/n/s/k");
-    check_file(&f, NULL, "only `profpull run` and `profpull discover` read what is in Kubernetes",
+    (void)snprintf(f->path, sizeof(f->path), "kubernetes:secret/n/s/k");
+    check_file(f, NULL, "only `profpull run` and `profpull discover` read what is in Kubernetes",
                "no file");
 }

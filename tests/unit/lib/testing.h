@@ -59,6 +59,22 @@
         name##_on(*state);                                                                         \
     }                                                                                              \
     static void name##_on(parameter)
+/* Defines both for a fixture that TYPE_init() makes and that may be SCOPED(). */
+#define SETUP_OF(type)                                                                             \
+    static int setup(void **state)                                                                 \
+    {                                                                                              \
+        struct type *made = calloc(1, sizeof(*made));                                              \
+        assert_non_null(made);                                                                     \
+        type##_init(made);                                                                         \
+        *state = made;                                                                             \
+        return 0;                                                                                  \
+    }                                                                                              \
+    static int teardown(void **state)                                                              \
+    {                                                                                              \
+        type##_leave(*state);                                                                      \
+        free(*state);                                                                              \
+        return 0;                                                                                  \
+    }
 /* The linker makes an array of the pointers in this section, and names its begin and its end. gcc
  * would reorder variables. */
 #ifdef __clang__

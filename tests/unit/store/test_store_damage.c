@@ -59,18 +59,18 @@ static void check_rest(struct store_rig *r)
     CHECK_STR(r->store->files[1]->text, "20261122T000000Z-1h.2.db", "");
 }
 
-TEST(test_a_text_file_is_foreign)
+SETUP_OF(store_rig)
+
+TEST_ON(struct store_rig *r, test_a_text_file_is_foreign)
 {
-    SCOPED(store_rig) r;
-    store_rig_init(&r);
-    put_two(&r);
-    testing_write_file(r.directory, "20261122T000000Z-1h.db",
+    put_two(r);
+    testing_write_file(r->directory, "20261122T000000Z-1h.db",
                        "not a database, but a text that "
                        "somebody has put there\n");
-    testing_log_expect(r.log, "cannot be used");
-    store_rig_reopen(&r);
-    assert_int_equal(faults(&r, "foreign"), 1);
-    check_rest(&r);
+    testing_log_expect(r->log, "cannot be used");
+    store_rig_reopen(r);
+    assert_int_equal(faults(r, "foreign"), 1);
+    check_rest(r);
 }
 
 static void run_sql(const char *path, const char *sql)
@@ -145,21 +145,19 @@ TEST(test_other_databases_and_versions)
     }
 }
 
-TEST(test_a_cut_file)
+TEST_ON(struct store_rig *r, test_a_cut_file)
 {
-    SCOPED(store_rig) r;
     char path[512];
     struct stat st;
-    store_rig_init(&r);
-    put_two(&r);
-    path_of(&r, "20261122T000000Z-1h.db", path);
+    put_two(r);
+    path_of(r, "20261122T000000Z-1h.db", path);
     assert_int_equal(stat(path, &st), 0);
     assert_int_equal(truncate(path, st.st_size / 2), 0);
-    testing_log_expect(r.log, "cannot be used");
-    store_rig_reopen(&r);
-    free(rig_scan(&r, RIG_BODIES, NULL, 0, 3600, NULL));
-    assert_int_equal(faults(&r, "damaged"), 1);
-    check_rest(&r);
+    testing_log_expect(r->log, "cannot be used");
+    store_rig_reopen(r);
+    free(rig_scan(r, RIG_BODIES, NULL, 0, 3600, NULL));
+    assert_int_equal(faults(r, "damaged"), 1);
+    check_rest(r);
 }
 
 static bool damage_on_body(void *arg, const struct store_body *b)
@@ -171,38 +169,36 @@ static bool damage_on_body(void *arg, const struct store_body *b)
 
 /* A byte at many places, one after the other: no scan crashes or fails, what is in the other file
  * stays readable, and no point has a wrong value. */
-TEST(test_flipped_bits)
+TEST_ON(struct store_rig *r, test_flipped_bits)
 {
-    SCOPED(store_rig) r;
     char path[512];
     struct stat st;
     size_t noticed = 0;
-    store_rig_init(&r);
-    put_two(&r);
+    put_two(r);
     char *want = NULL;
-    store_rig_reopen(&r);
-    want = rig_scan(&r, RIG_POINTS, NULL, 0, 7200, "service_name");
-    r.store = store_close(r.store);
-    path_of(&r, "20261122T000000Z-1h.db", path);
+    store_rig_reopen(r);
+    want = rig_scan(r, RIG_POINTS, NULL, 0, 7200, "service_name");
+    r->store = store_close(r->store);
+    path_of(r, "20261122T000000Z-1h.db", path);
     assert_int_equal(stat(path, &st), 0);
     char *good = malloc((size_t)st.st_size);
     int fd = open(path, O_RDONLY);
     assert_int_equal(read(fd, good, (size_t)st.st_size), st.st_size);
     close(fd);
-    testing_log_expect(r.log, "of the store");
+    testing_log_expect(r->log, "of the store");
     for (off_t at = 0; at < st.st_size; at += 331) {
         struct err err = ERR_INIT;
         struct rig_text t;
         size_t bodies = 0;
         char flipped = (char)(good[at] ^ (1 << at % 8));
         write_at(path, at, &flipped, 1);
-        store_rig_reopen(&r);
+        store_rig_reopen(r);
         struct store_scan scan = {
             .range = {.from_ns = RIG_T0, .until_ns = RIG_T0 + 2 * RIG_HOUR, .selector = NULL},
             .with_data = true};
         rig_text_init(&t, "service_name");
-        bool ok = store_each_point(r.store, &scan.range, rig_on_point, &t, &err) &&
-                  store_each_body(r.store, &scan, damage_on_body, &bodies, &err);
+        bool ok = store_each_point(r->store, &scan.range, rig_on_point, &t, &err) &&
+                  store_each_body(r->store, &scan, damage_on_body, &bodies, &err);
         CHECK_STR(err.msg, "", "");
         assert_true(ok && bodies >= 2 && bodies <= 22);
         noticed += bodies < 22 || strcmp(t.out.data, want) != 0;
@@ -213,7 +209,7 @@ TEST(test_flipped_bits)
             assert_non_null(strstr(want, text));
         }
         buf_done(&t.out);
-        r.store = store_close(r.store);
+        r->store = store_close(r->store);
         write_at(path, at, &good[at], 1);
     }
     assert_true(noticed > 0);
@@ -273,40 +269,36 @@ TEST(test_a_changed_profile_counts_nowhere)
 }
 
 /* A merge finds it, too, without any query for stacks. */
-TEST(test_a_merge_finds_a_changed_profile)
+TEST_ON(struct store_rig *r, test_a_merge_finds_a_changed_profile)
 {
-    SCOPED(store_rig) r;
-    store_rig_init(&r);
-    put_two(&r);
-    change_body(&r, 3);
-    r.options.merge_ms = 60 * MS_PER_S;
-    r.options.merge_cpu = 100;
-    testing_log_expect(r.log, "has changed on the disk");
-    store_rig_reopen(&r);
-    assert_int_equal(lines_of(&r, RIG_POINTS), 20);
-    store_maintain(r.store, RIG_T0 + 2 * RIG_HOUR);
-    assert_int_equal(lines_of(&r, RIG_POINTS), 19);
+    put_two(r);
+    change_body(r, 3);
+    r->options.merge_ms = 60 * MS_PER_S;
+    r->options.merge_cpu = 100;
+    testing_log_expect(r->log, "has changed on the disk");
+    store_rig_reopen(r);
+    assert_int_equal(lines_of(r, RIG_POINTS), 20);
+    store_maintain(r->store, RIG_T0 + 2 * RIG_HOUR);
+    assert_int_equal(lines_of(r, RIG_POINTS), 19);
 }
 
-TEST(test_a_removed_file_is_missed)
+TEST_ON(struct store_rig *r, test_a_removed_file_is_missed)
 {
-    SCOPED(store_rig) r;
     char path[512];
-    store_rig_init(&r);
-    rig_put(&r, "__name__=cpu,service_name=s", RIG_T0, "x/count", rows, 1, NULL);
-    path_of(&r, "20261122T000000Z-1h.db", path);
+    rig_put(r, "__name__=cpu,service_name=s", RIG_T0, "x/count", rows, 1, NULL);
+    path_of(r, "20261122T000000Z-1h.db", path);
     assert_int_equal(unlink(path), 0);
-    path_of(&r, "20261122T000000Z-1h.db-data", path);
+    path_of(r, "20261122T000000Z-1h.db-data", path);
     assert_int_equal(unlink(path), 0);
-    testing_log_expect(r.log, "is not there any more");
-    rig_check(&r, RIG_POINTS, NULL, 0, 7200, "service_name", "");
-    rig_put(&r, "__name__=cpu,service_name=t", RIG_T0, "x/count", rows, 1, NULL);
-    rig_check(&r, RIG_POINTS, NULL, 0, 7200, "service_name", "t 0 1\n");
-    assert_int_equal(faults(&r, "missing"), 1);
-    assert_int_equal(store_rig_metric(&r, "profpull_store_lost_profiles_total{endpoint=\"local\"}"),
+    testing_log_expect(r->log, "is not there any more");
+    rig_check(r, RIG_POINTS, NULL, 0, 7200, "service_name", "");
+    rig_put(r, "__name__=cpu,service_name=t", RIG_T0, "x/count", rows, 1, NULL);
+    rig_check(r, RIG_POINTS, NULL, 0, 7200, "service_name", "t 0 1\n");
+    assert_int_equal(faults(r, "missing"), 1);
+    assert_int_equal(store_rig_metric(r, "profpull_store_lost_profiles_total{endpoint=\"local\"}"),
                      1);
-    store_rig_reopen(&r);
-    assert_int_equal(store_rig_metric(&r, "profpull_store_lost_profiles_total{endpoint=\"local\"}"),
+    store_rig_reopen(r);
+    assert_int_equal(store_rig_metric(r, "profpull_store_lost_profiles_total{endpoint=\"local\"}"),
                      0);
 }
 
@@ -410,10 +402,8 @@ static void *open_until_made(void *arg)
 }
 
 /* A query may open a file at the moment when its first profile comes. */
-TEST(test_a_file_that_is_being_made_is_ours)
+TEST_ON(struct store_rig *r, test_a_file_that_is_being_made_is_ours)
 {
-    SCOPED(store_rig) r;
-    store_rig_init(&r);
     for (int i = 0; i < 100; i++) {
         struct opening o = {.misjudged = 0};
         char name[32];
@@ -422,7 +412,7 @@ TEST(test_a_file_that_is_being_made_is_ours)
         bool empty;
         struct err err = ERR_INIT;
         (void)snprintf(name, sizeof(name), "made-%d.db", i);
-        path_of(&r, name, o.path);
+        path_of(r, name, o.path);
         atomic_init(&o.made, false);
         assert_int_equal(pthread_create(&thread, NULL, open_until_made, &o), 0);
         assert_true(db_open(&db, o.path, true, &empty, &err));

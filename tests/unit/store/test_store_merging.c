@@ -278,76 +278,70 @@ static void put_days(struct store_rig *r, int64_t n)
     }
 }
 
-TEST(test_files_are_removed_by_age)
+SETUP_OF(store_rig)
+
+TEST_ON(struct store_rig *r, test_files_are_removed_by_age)
 {
-    SCOPED(store_rig) r;
     struct store_stats stats;
-    store_rig_init(&r);
-    r.options.max_age_ms = 2 * DAY / NS_PER_MS;
-    store_rig_reopen(&r);
-    put_days(&r, 5);
-    store_maintain(r.store, RIG_T0 + 4 * DAY + RIG_HOUR / 2);
-    store_stats(r.store, &stats);
+    r->options.max_age_ms = 2 * DAY / NS_PER_MS;
+    store_rig_reopen(r);
+    put_days(r, 5);
+    store_maintain(r->store, RIG_T0 + 4 * DAY + RIG_HOUR / 2);
+    store_stats(r->store, &stats);
     assert_int_equal(stats.files, 3);
-    assert_int_equal(store_rig_metric(&r, "profpull_store_files_removed_total{endpoint=\"local\","
-                                          "reason=\"age\"}"),
+    assert_int_equal(store_rig_metric(r, "profpull_store_files_removed_total{endpoint=\"local\","
+                                         "reason=\"age\"}"),
                      2);
-    rig_check(&r, RIG_POINTS, NULL, 0, 10 * 86400, "service_name",
+    rig_check(r, RIG_POINTS, NULL, 0, 10 * 86400, "service_name",
               "s 172800 1\ns 259200 1\ns 345600 1\n");
-    store_rig_reopen(&r);
-    store_stats(r.store, &stats);
+    store_rig_reopen(r);
+    store_stats(r->store, &stats);
     assert_int_equal(stats.files, 3);
 }
 
 /* Limits of an open store change. */
-TEST(test_limits_change)
+TEST_ON(struct store_rig *r, test_limits_change)
 {
-    SCOPED(store_rig) r;
     struct store_stats stats;
-    store_rig_init(&r);
-    put_days(&r, 5);
-    store_maintain(r.store, RIG_T0 + 4 * DAY + RIG_HOUR / 2);
-    r.options.max_age_ms = 2 * DAY / NS_PER_MS;
-    store_configure(r.store, &r.options);
-    store_maintain(r.store, RIG_T0 + 4 * DAY + RIG_HOUR / 2);
-    store_stats(r.store, &stats);
+    put_days(r, 5);
+    store_maintain(r->store, RIG_T0 + 4 * DAY + RIG_HOUR / 2);
+    r->options.max_age_ms = 2 * DAY / NS_PER_MS;
+    store_configure(r->store, &r->options);
+    store_maintain(r->store, RIG_T0 + 4 * DAY + RIG_HOUR / 2);
+    store_stats(r->store, &stats);
     assert_int_equal(stats.files, 3);
 }
 
-TEST(test_files_are_removed_by_bytes)
+TEST_ON(struct store_rig *r, test_files_are_removed_by_bytes)
 {
-    SCOPED(store_rig) r;
     struct store_stats stats;
-    store_rig_init(&r);
-    put_days(&r, 4);
-    store_rig_reopen(&r);
-    store_stats(r.store, &stats);
-    r.options.max_bytes = stats.bytes - 1;
-    store_rig_reopen(&r);
-    store_maintain(r.store, RIG_T0 + 5 * DAY);
-    store_stats(r.store, &stats);
+    put_days(r, 4);
+    store_rig_reopen(r);
+    store_stats(r->store, &stats);
+    r->options.max_bytes = stats.bytes - 1;
+    store_rig_reopen(r);
+    store_maintain(r->store, RIG_T0 + 5 * DAY);
+    store_stats(r->store, &stats);
     assert_int_equal(stats.files, 3);
     assert_true(stats.oldest_ns == RIG_T0 + DAY);
     /* The last file stays, however large. */
-    r.options.max_bytes = 1;
-    store_rig_reopen(&r);
-    store_maintain(r.store, RIG_T0 + 5 * DAY);
-    store_stats(r.store, &stats);
+    r->options.max_bytes = 1;
+    store_rig_reopen(r);
+    store_maintain(r->store, RIG_T0 + 5 * DAY);
+    store_stats(r->store, &stats);
     assert_int_equal(stats.files, 1);
 }
 
-TEST(test_a_large_stretch_gets_further_files)
+TEST_ON(struct store_rig *r, test_a_large_stretch_gets_further_files)
 {
-    SCOPED(store_rig) r;
     struct store_stats stats;
-    store_rig_init(&r);
-    r.options.max_bytes = 8; /* each file is large that has half a MiB */
-    store_rig_reopen(&r);
+    r->options.max_bytes = 8; /* each file is large that has half a MiB */
+    store_rig_reopen(r);
     for (int64_t i = 0; i < 3; i++) {
-        rig_put_large(&r, "__name__=cpu,service_name=s", RIG_T0 + i * RIG_SECOND, 600000);
+        rig_put_large(r, "__name__=cpu,service_name=s", RIG_T0 + i * RIG_SECOND, 600000);
     }
-    store_stats(r.store, &stats);
+    store_stats(r->store, &stats);
     assert_int_equal(stats.files, 3);
-    CHECK_STR(r.store->files[2]->text, "20261122T000000Z-1h.3.db", "");
-    rig_check(&r, RIG_POINTS, NULL, 0, 3600, "service_name", "s 0 1\ns 1 1\ns 2 1\n");
+    CHECK_STR(r->store->files[2]->text, "20261122T000000Z-1h.3.db", "");
+    rig_check(r, RIG_POINTS, NULL, 0, 3600, "service_name", "s 0 1\ns 1 1\ns 2 1\n");
 }

@@ -21,49 +21,46 @@ static void check_profile(struct query_rig *r, const struct query_profile_option
     CHECK_STR(text, want, row);
 }
 
-TEST(test_one_service)
+SETUP_OF(query_rig)
+
+TEST_ON(struct query_rig *r, test_one_service)
 {
     static const struct query_profile_options all;
-    SCOPED(query_rig) r;
-    query_rig_init(&r);
-    query_rig_range(&r, "{service_name=\"vecdemo\"}", QUERY_S, QUERY_E);
-    check_profile(&r, &all,
+    query_rig_range(r, "{service_name=\"vecdemo\"}", QUERY_S, QUERY_E);
+    check_profile(r, &all,
                   HEAD "1 mappings\n"
                        "main.hash:31<main.work:22 main.main:7 50000000\n"
                        "main.idle:41 main.main:7 40000000\n"
                        "main.main:7 10000000\n"
                        "runtime.mallocgc:9 main.work:23 main.main:7 10000000\n",
                   "");
-    query_rig_range(&r, "{service_name=\"none\"}", QUERY_S, QUERY_E);
-    check_profile(&r, &all, "", "nothing");
+    query_rig_range(r, "{service_name=\"none\"}", QUERY_S, QUERY_E);
+    check_profile(r, &all, "", "nothing");
 }
 
 /* Without lines the address stays, with its mapping; the label that makes a series is left out. */
-TEST(test_frames_without_names_keep_their_address)
+TEST_ON(struct query_rig *r, test_frames_without_names_keep_their_address)
 {
     static const struct query_profile_options all;
-    SCOPED(query_rig) r;
-    query_rig_init(&r);
-    query_rig_range(&r, "{service_name=\"vecdemo3\"}", QUERY_S, QUERY_E);
-    check_profile(&r, &all,
+    query_rig_range(r, "{service_name=\"vecdemo3\"}", QUERY_S, QUERY_E);
+    check_profile(r, &all,
                   HEAD "2 mappings\n"
                        "0x700123 main.main:7 50000000\n"
                        "main.work:24 main.work:24 main.main:7 20000000\n",
                   "");
-    query_rig_range(&r, "{thread=\"worker\"}", QUERY_S, QUERY_E);
-    check_profile(&r, &all, HEAD "1 mappings\nmain.work:24 main.work:24 main.main:7 20000000\n",
+    query_rig_range(r, "{thread=\"worker\"}", QUERY_S, QUERY_E);
+    check_profile(r, &all, HEAD "1 mappings\nmain.work:24 main.work:24 main.main:7 20000000\n",
                   "the samples of a series");
 }
 
-TEST(test_another_sample_type)
+TEST_ON(struct query_rig *r, test_another_sample_type)
 {
     static const struct query_profile_options all;
     struct err err = ERR_INIT;
-    SCOPED(query_rig) r;
-    query_rig_init(&r);
-    query_rig_range(&r, "{pod=\"a\"}", QUERY_S, QUERY_E);
-    assert_true(profile_type_parse(SV("process_cpu:samples:count:cpu:nanoseconds"), &r.type, &err));
-    check_profile(&r, &all,
+    query_rig_range(r, "{pod=\"a\"}", QUERY_S, QUERY_E);
+    assert_true(
+        profile_type_parse(SV("process_cpu:samples:count:cpu:nanoseconds"), &r->type, &err));
+    check_profile(r, &all,
                   "samples/count every 1000000000 cpu/nanoseconds at 1795307460000 for 0, 1 "
                   "mappings\n"
                   "main.hash:31<main.work:22 main.main:7 3\n"
@@ -72,15 +69,13 @@ TEST(test_another_sample_type)
                   "");
 }
 
-TEST(test_pgo)
+TEST_ON(struct query_rig *r, test_pgo)
 {
     const struct query_profile_options o = {
         .go_pgo = true, .keep_locations = 2, .aggregate_callees = true};
-    SCOPED(query_rig) r;
-    query_rig_init(&r);
-    query_rig_range(&r, "{service_name=\"vecdemo\"}", QUERY_S, QUERY_E);
+    query_rig_range(r, "{service_name=\"vecdemo\"}", QUERY_S, QUERY_E);
     /* Only the leaf loses its line. Pyroscope's answer depends on what else came in a profile. */
-    check_profile(&r, &o,
+    check_profile(r, &o,
                   HEAD "1 mappings\n"
                        "main.hash:0<main.work:22 main.main:7 50000000\n"
                        "main.idle:0 main.main:7 40000000\n"
@@ -89,37 +84,33 @@ TEST(test_pgo)
                   "");
 }
 
-TEST(test_call_site)
+TEST_ON(struct query_rig *r, test_call_site)
 {
     const struct sv site[] = {SV("main.main"), SV("main.work"), SV("main.hash")};
     struct query_profile_options o = {.stacks = {.call_site = site, .n_call_site = 2}};
-    SCOPED(query_rig) r;
-    query_rig_init(&r);
-    query_rig_range(&r, "{service_name=\"vecdemo\"}", QUERY_S, QUERY_E);
-    check_profile(&r, &o,
+    query_rig_range(r, "{service_name=\"vecdemo\"}", QUERY_S, QUERY_E);
+    check_profile(r, &o,
                   HEAD "1 mappings\n"
                        "main.hash:31<main.work:22 main.main:7 50000000\n"
                        "runtime.mallocgc:9 main.work:23 main.main:7 10000000\n",
                   "two");
     o.stacks.n_call_site = 3;
-    check_profile(&r, &o, HEAD "1 mappings\nmain.hash:31<main.work:22 main.main:7 50000000\n",
+    check_profile(r, &o, HEAD "1 mappings\nmain.hash:31<main.work:22 main.main:7 50000000\n",
                   "three, within a location");
 }
 
-TEST(test_small_frames_are_folded)
+TEST_ON(struct query_rig *r, test_small_frames_are_folded)
 {
     struct query_profile_options o = {.max_nodes = 2};
-    SCOPED(query_rig) r;
-    query_rig_init(&r);
-    query_rig_range(&r, "{service_name=\"vecdemo\"}", QUERY_S, QUERY_E);
-    check_profile(&r, &o,
+    query_rig_range(r, "{service_name=\"vecdemo\"}", QUERY_S, QUERY_E);
+    check_profile(r, &o,
                   HEAD "1 mappings\n"
                        "main.hash:31<main.work:22 main.main:7 50000000\n"
                        "main.main:7 10000000\n"
                        "other:0 main.main:7 50000000\n",
                   "2");
     o.max_nodes = 3;
-    check_profile(&r, &o,
+    check_profile(r, &o,
                   HEAD "1 mappings\n"
                        "main.hash:31<main.work:22 main.main:7 50000000\n"
                        "main.idle:41 main.main:7 40000000\n"
@@ -127,7 +118,7 @@ TEST(test_small_frames_are_folded)
                        "other:0 main.main:7 10000000\n",
                   "3");
     o.max_nodes = 100;
-    check_profile(&r, &o,
+    check_profile(r, &o,
                   HEAD "1 mappings\n"
                        "main.hash:31<main.work:22 main.main:7 50000000\n"
                        "main.idle:41 main.main:7 40000000\n"
@@ -136,22 +127,20 @@ TEST(test_small_frames_are_folded)
                   "100");
 }
 
-TEST(test_limits)
+TEST_ON(struct query_rig *r, test_limits)
 {
     static const struct query_profile_options all;
-    SCOPED(query_rig) r;
     struct err err = ERR_INIT;
     struct buf out;
-    query_rig_init(&r);
-    r.q.bytes_max = 1000;
+    r->q.bytes_max = 1000;
     buf_init(&out, 1 << 20);
-    assert_false(query_profile(&r.q, &r.range, &r.type, &all, &out, &err));
+    assert_false(query_profile(&r->q, &r->range, &r->type, &all, &out, &err));
     CHECK_INT(err.kind, ERR_LIMIT, "to work in");
-    CHECK_CONTAINS(err.msg, r.ids[0], "which profile");
+    CHECK_CONTAINS(err.msg, r->ids[0], "which profile");
     buf_done(&out);
-    r.q.bytes_max = (size_t)64 * 1024 * 1024;
+    r->q.bytes_max = (size_t)64 * 1024 * 1024;
     buf_init(&out, 100);
-    assert_false(query_profile(&r.q, &r.range, &r.type, &all, &out, &err));
+    assert_false(query_profile(&r->q, &r->range, &r->type, &all, &out, &err));
     CHECK_STR(err.msg, "a profile of more than 100 bytes", "");
     CHECK_INT(err.kind, ERR_LIMIT, "the result");
     buf_done(&out);

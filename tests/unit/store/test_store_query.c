@@ -20,23 +20,23 @@ static void check_strings(const struct query_strings *s, const char *want, const
     CHECK_STR(b.data, want, row);
 }
 
-TEST(test_label_names)
+SETUP_OF(query_rig)
+
+TEST_ON(struct query_rig *r, test_label_names)
 {
     struct err err = ERR_INIT;
-    SCOPED(query_rig) r;
     struct query_strings names;
-    query_rig_init(&r);
-    assert_true(query_label_names(&r.q, &r.range, &names, &err));
+    assert_true(query_label_names(&r->q, &r->range, &names, &err));
     check_strings(&names,
                   "__name__ __period_type__ __period_unit__ __profile_type__ __service_name__ "
                   "__type__ __unit__ pod service_name thread",
                   "all");
-    query_rig_range(&r, "{service_name='none'}", QUERY_S, QUERY_E);
-    assert_true(query_label_names(&r.q, &r.range, &names, &err));
+    query_rig_range(r, "{service_name='none'}", QUERY_S, QUERY_E);
+    assert_true(query_label_names(&r->q, &r->range, &names, &err));
     check_strings(&names, "", "none");
 }
 
-TEST(test_label_values)
+TEST_ON(struct query_rig *r, test_label_values)
 {
     static const struct {
         const char *name;
@@ -52,12 +52,10 @@ TEST(test_label_values)
         {"__profile_type__", NULL, QUERY_CPU " process_cpu:samples:count:cpu:nanoseconds"},
     };
     struct err err = ERR_INIT;
-    SCOPED(query_rig) r;
-    query_rig_init(&r);
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct query_strings values;
-        query_rig_range(&r, cases[i].selector, QUERY_S, QUERY_E);
-        assert_true(query_label_values(&r.q, &r.range, sv_from(cases[i].name), &values, &err));
+        query_rig_range(r, cases[i].selector, QUERY_S, QUERY_E);
+        assert_true(query_label_values(&r->q, &r->range, sv_from(cases[i].name), &values, &err));
         check_strings(&values, cases[i].want, cases[i].name);
     }
 }
@@ -74,31 +72,29 @@ static void check_series(struct query_rig *r, const struct sv *names, size_t n, 
     CHECK_STR(b.data, want, "");
 }
 
-TEST(test_series)
+TEST_ON(struct query_rig *r, test_series)
 {
-    SCOPED(query_rig) r;
     const struct sv start_page[] = {SV("service_name"), SV("__profile_type__")};
     const struct sv pod[] = {SV("pod")};
     const struct sv thread[] = {SV("thread")};
     const struct sv nope[] = {SV("nope")};
-    query_rig_init(&r);
-    check_series(&r, start_page, 2,
+    check_series(r, start_page, 2,
                  "{__profile_type__=" QUERY_CPU ",service_name=vecdemo}"
                  "{__profile_type__=" QUERY_CPU ",service_name=vecdemo3}"
                  "{__profile_type__=process_cpu:samples:count:cpu:nanoseconds,service_name=vecdemo}"
                  "{__profile_type__=process_cpu:samples:count:cpu:nanoseconds,"
                  "service_name=vecdemo3}");
-    check_series(&r, thread, 1, "{}{thread=worker}");
-    check_series(&r, nope, 1, "");
-    query_rig_range(&r, "{service_name=\"vecdemo\"}", QUERY_S, QUERY_E);
-    check_series(&r, pod, 1, "{pod=a}{pod=b}");
-    query_rig_range(&r, "{pod=\"a\",__type__=\"cpu\"}", QUERY_S, QUERY_E);
-    check_series(&r, NULL, 0,
+    check_series(r, thread, 1, "{}{thread=worker}");
+    check_series(r, nope, 1, "");
+    query_rig_range(r, "{service_name=\"vecdemo\"}", QUERY_S, QUERY_E);
+    check_series(r, pod, 1, "{pod=a}{pod=b}");
+    query_rig_range(r, "{pod=\"a\",__type__=\"cpu\"}", QUERY_S, QUERY_E);
+    check_series(r, NULL, 0,
                  "{__name__=process_cpu,__period_type__=cpu,__period_unit__=nanoseconds,"
                  "__profile_type__=" QUERY_CPU ",__service_name__=vecdemo,__type__=cpu,"
                  "__unit__=nanoseconds,pod=a,service_name=vecdemo}");
-    query_rig_range(&r, "{pod=\"none\"}", QUERY_S, QUERY_E);
-    check_series(&r, pod, 1, "");
+    query_rig_range(r, "{pod=\"none\"}", QUERY_S, QUERY_E);
+    check_series(r, pod, 1, "");
 }
 
 /* ---- profile types --------------------------------------------------------------------------- */
@@ -162,101 +158,93 @@ static void check_tree(struct query_rig *r, const struct query_stacks *which, co
     tree_free(t);
 }
 
-TEST(test_trees)
+TEST_ON(struct query_rig *r, test_trees)
 {
     struct err err = ERR_INIT;
-    SCOPED(query_rig) r;
-    query_rig_init(&r);
-    query_rig_range(&r, "{service_name=\"vecdemo\"}", QUERY_S, QUERY_E);
-    check_tree(&r, &all,
+    query_rig_range(r, "{service_name=\"vecdemo\"}", QUERY_S, QUERY_E);
+    check_tree(r, &all,
                "total main.main main.work runtime.mallocgc main.hash main.idle | [0 110000000 0 0] "
                "[0 110000000 10000000 1] [10000000 40000000 40000000 5, 0 60000000 0 2] "
                "[50000000 50000000 50000000 4, 0 10000000 10000000 3] | total 110000000 self "
                "50000000",
                "vecdemo");
-    query_rig_range(&r, "{service_name=\"vecdemo3\"}", QUERY_S, QUERY_E);
-    check_tree(&r, &all,
+    query_rig_range(r, "{service_name=\"vecdemo3\"}", QUERY_S, QUERY_E);
+    check_tree(r, &all,
                "total main.main main.work 700123 | [0 70000000 0 0] [0 70000000 0 1] "
                "[0 50000000 50000000 3, 0 20000000 0 2] [50000000 20000000 20000000 2] | total "
                "70000000 self 50000000",
                "vecdemo3: a frame without a name stays");
-    query_rig_range(&r, "{thread=\"worker\"}", QUERY_S, QUERY_E);
-    check_tree(&r, &all,
+    query_rig_range(r, "{thread=\"worker\"}", QUERY_S, QUERY_E);
+    check_tree(r, &all,
                "total main.main main.work | [0 20000000 0 0] [0 20000000 0 1] [0 20000000 0 2] "
                "[0 20000000 20000000 2] | total 20000000 self 20000000",
                "the samples of a series");
-    query_rig_range(&r, "{service_name=\"none\"}", QUERY_S, QUERY_E);
-    check_tree(&r, &all, NOTHING, "no such service");
-    assert_true(profile_type_parse(SV("nope:nope:nope:nope:nope"), &r.type, &err));
-    query_rig_range(&r, NULL, QUERY_S, QUERY_E);
-    check_tree(&r, &all, NOTHING, "no such type");
+    query_rig_range(r, "{service_name=\"none\"}", QUERY_S, QUERY_E);
+    check_tree(r, &all, NOTHING, "no such service");
+    assert_true(profile_type_parse(SV("nope:nope:nope:nope:nope"), &r->type, &err));
+    query_rig_range(r, NULL, QUERY_S, QUERY_E);
+    check_tree(r, &all, NOTHING, "no such type");
 }
 
-TEST(test_both_ends_count)
+TEST_ON(struct query_rig *r, test_both_ends_count)
 {
-    SCOPED(query_rig) r;
-    query_rig_init(&r);
-    query_rig_range(&r, NULL, QUERY_T0, QUERY_T0);
-    check_tree(&r, &all, P1_ALONE, "at the start");
-    query_rig_range(&r, NULL, QUERY_T0 - 1000, QUERY_T0);
-    check_tree(&r, &all, P1_ALONE, "at the end");
-    query_rig_range(&r, NULL, QUERY_T0 + 1, QUERY_T0 + 14999);
-    check_tree(&r, &all, NOTHING, "between");
-    query_rig_range(&r, NULL, 1000, 4000);
-    check_tree(&r, &all, NOTHING, "1970");
-    query_rig_range(&r, "{pod=\"a\"}", INT64_MIN, INT64_MAX);
-    check_tree(&r, &all, P1_ALONE, "all times");
+    query_rig_range(r, NULL, QUERY_T0, QUERY_T0);
+    check_tree(r, &all, P1_ALONE, "at the start");
+    query_rig_range(r, NULL, QUERY_T0 - 1000, QUERY_T0);
+    check_tree(r, &all, P1_ALONE, "at the end");
+    query_rig_range(r, NULL, QUERY_T0 + 1, QUERY_T0 + 14999);
+    check_tree(r, &all, NOTHING, "between");
+    query_rig_range(r, NULL, 1000, 4000);
+    check_tree(r, &all, NOTHING, "1970");
+    query_rig_range(r, "{pod=\"a\"}", INT64_MIN, INT64_MAX);
+    check_tree(r, &all, P1_ALONE, "all times");
 }
 
-TEST(test_listed_profiles)
+TEST_ON(struct query_rig *r, test_listed_profiles)
 {
-    SCOPED(query_rig) r;
-    query_rig_init(&r);
-    const struct sv ids[] = {sv_from(r.ids[0]), SV("00000000-0000-4000-8000-000000000000"),
-                             sv_from(r.ids[0]), SV("no id")};
+    const struct sv ids[] = {sv_from(r->ids[0]), SV("00000000-0000-4000-8000-000000000000"),
+                             sv_from(r->ids[0]), SV("no id")};
     const struct query_stacks which = {.profile_ids = ids, .n_profile_ids = 4};
-    check_tree(&r, &which, P1_ALONE, "one of them");
-    query_rig_range(&r, "{pod=\"b\"}", QUERY_S, QUERY_E);
-    check_tree(&r, &which, NOTHING, "of another pod");
-    query_rig_range(&r, NULL, QUERY_T0 + 15001, QUERY_E);
-    check_tree(&r, &which, NOTHING, "of another time");
-    const struct sv third[] = {sv_from(r.ids[2])};
+    check_tree(r, &which, P1_ALONE, "one of them");
+    query_rig_range(r, "{pod=\"b\"}", QUERY_S, QUERY_E);
+    check_tree(r, &which, NOTHING, "of another pod");
+    query_rig_range(r, NULL, QUERY_T0 + 15001, QUERY_E);
+    check_tree(r, &which, NOTHING, "of another time");
+    const struct sv third[] = {sv_from(r->ids[2])};
     const struct query_stacks part = {.profile_ids = third, .n_profile_ids = 1};
-    query_rig_range(&r, "{thread=\"worker\"}", QUERY_S, QUERY_E);
-    check_tree(&r, &part,
+    query_rig_range(r, "{thread=\"worker\"}", QUERY_S, QUERY_E);
+    check_tree(r, &part,
                "total main.main main.work | [0 20000000 0 0] [0 20000000 0 1] [0 20000000 0 2] "
                "[0 20000000 20000000 2] | total 20000000 self 20000000",
                "a part of one");
 }
 
-TEST(test_ends)
+TEST_ON(struct query_rig *r, test_ends)
 {
     struct err err = ERR_INIT;
-    SCOPED(query_rig) r;
     atomic_bool cancelled = true;
     struct query_strings names;
     struct query_time_series_list list;
     const struct query_steps steps = {.step_s = 15};
-    query_rig_init(&r);
-    r.q.cancelled = &cancelled;
-    assert_null(query_tree(&r.q, &r.range, &r.type, &all, &err));
+    r->q.cancelled = &cancelled;
+    assert_null(query_tree(&r->q, &r->range, &r->type, &all, &err));
     CHECK_STR(err.msg, "the query was cancelled", "");
     CHECK_INT(err.kind, ERR_TIMEOUT, "");
-    r.q.cancelled = NULL;
-    r.q.deadline_ms = 1;
-    assert_null(query_tree(&r.q, &r.range, &r.type, &all, &err));
+    r->q.cancelled = NULL;
+    r->q.deadline_ms = 1;
+    assert_null(query_tree(&r->q, &r->range, &r->type, &all, &err));
     CHECK_STR(err.msg, "the query has taken longer than it may", "");
     CHECK_INT(err.kind, ERR_TIMEOUT, "");
     err_clear(&err);
-    assert_false(query_label_names(&r.q, &r.range, &names, &err));
+    assert_false(query_label_names(&r->q, &r->range, &names, &err));
     CHECK_INT(err.kind, ERR_TIMEOUT, "names");
     err_clear(&err);
-    assert_false(query_time_series(&r.q, &r.range, &r.type, &steps, &all, &list, &err));
+    assert_false(query_time_series(&r->q, &r->range, &r->type, &steps, &all, &list, &err));
     CHECK_INT(err.kind, ERR_TIMEOUT, "series");
-    r.q.deadline_ms = 0;
-    r.q.bytes_max = 1000;
+    r->q.deadline_ms = 0;
+    r->q.bytes_max = 1000;
     err_clear(&err);
-    assert_null(query_tree(&r.q, &r.range, &r.type, &all, &err));
+    assert_null(query_tree(&r->q, &r->range, &r->type, &all, &err));
     CHECK_INT(err.kind, ERR_LIMIT, "memory");
 }
 
@@ -288,7 +276,7 @@ static void check_timeline(struct query_rig *r, const struct query_steps *o,
     CHECK_STR(b.data, want, row);
 }
 
-TEST(test_timelines)
+TEST_ON(struct query_rig *r, test_timelines)
 {
     static const struct sv pod[] = {{"pod", 3}};
     static const struct sv nope[] = {{"nope", 4}};
@@ -347,33 +335,29 @@ TEST(test_timelines)
          "__period_unit__=nanoseconds,__profile_type__=" QUERY_CPU ",__service_name__=vecdemo,"
          "__type__=cpu,__unit__=nanoseconds,service_name=vecdemo})\n"},
     };
-    SCOPED(query_rig) r;
-    query_rig_init(&r);
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        query_rig_range(&r, "{service_name=\"vecdemo\"}", QUERY_T0 + cases[i].start,
+        query_rig_range(r, "{service_name=\"vecdemo\"}", QUERY_T0 + cases[i].start,
                         QUERY_T0 + cases[i].end);
-        check_timeline(&r, &cases[i].o, &all, cases[i].want, cases[i].name);
+        check_timeline(r, &cases[i].o, &all, cases[i].want, cases[i].name);
     }
-    query_rig_range(&r, "{service_name=\"vecdemo\"}", INT64_MIN, INT64_MAX);
+    query_rig_range(r, "{service_name=\"vecdemo\"}", INT64_MIN, INT64_MAX);
     const struct query_steps o = {.step_s = 3600};
-    check_timeline(&r, &o, &all, "{} +1800000:1.1e+08\n", "all times");
+    check_timeline(r, &o, &all, "{} +1800000:1.1e+08\n", "all times");
 }
 
-TEST(test_timeline_of_a_call_site)
+TEST_ON(struct query_rig *r, test_timeline_of_a_call_site)
 {
     const struct sv site[] = {SV("main.main"), SV("main.work")};
     const struct sv pod[] = {SV("pod")};
     const struct sv thread[] = {SV("thread")};
     const struct query_stacks which = {.call_site = site, .n_call_site = 2};
-    SCOPED(query_rig) r;
-    query_rig_init(&r);
     const struct query_steps steps = {.step_s = 15, .group_by = pod, .n_group_by = 1};
-    check_timeline(&r, &steps, &which,
+    check_timeline(r, &steps, &which,
                    "{pod=a} +0:4e+07\n{pod=b} +15000:2e+07\n{pod=c} +30000:2e+07\n", "by pod");
-    query_rig_range(&r, "{pod=\"c\"}", QUERY_S, QUERY_E);
+    query_rig_range(r, "{pod=\"c\"}", QUERY_S, QUERY_E);
     const struct query_steps by_thread = {.step_s = 15, .group_by = thread, .n_group_by = 1};
-    check_timeline(&r, &by_thread, &which, "{thread=worker} +30000:2e+07\n", "by thread");
-    check_timeline(&r, &by_thread, &all, "{} +30000:5e+07\n{thread=worker} +30000:2e+07\n",
+    check_timeline(r, &by_thread, &which, "{thread=worker} +30000:2e+07\n", "by thread");
+    check_timeline(r, &by_thread, &all, "{} +30000:5e+07\n{thread=worker} +30000:2e+07\n",
                    "without a call site");
 }
 
@@ -442,32 +426,30 @@ static void put_split(struct query_rig *r)
 }
 
 /* A profile is one, whatever labels its samples have: in its group, if they are grouped by. */
-TEST(test_the_pieces_of_a_profile_are_one_profile)
+TEST_ON(struct query_rig *r, test_the_pieces_of_a_profile_are_one_profile)
 {
     const struct sv pod[] = {SV("pod")};
     const struct sv thread[] = {SV("thread")};
     const struct sv site[] = {SV("b")};
     const struct query_stacks at_b = {.call_site = site, .n_call_site = 1};
-    SCOPED(query_rig) r;
-    query_rig_init(&r);
-    put_split(&r);
+    put_split(r);
     struct query_steps o = {.step_s = 60, .exemplars = QUERY_WITH_EXEMPLARS};
-    check_heatmap(&r, &o,
+    check_heatmap(r, &o,
                   "{} +0 4:660:1 (+0 660 7 labels)"
                   " +60000 14:662:1 19:663:1 (+1000 662 7 labels) (+2000 664 7 labels)\n",
                   "heatmap");
     o = (struct query_steps){.step_s = 60, .group_by = thread, .n_group_by = 1};
-    check_heatmap(&r, &o,
+    check_heatmap(r, &o,
                   "{} +0 19:570:1 +60000 19:570:2\n"
                   "{thread=x} +0 0:10:1 +60000 0:10:2\n"
                   "{thread=y} +0 1:39:1 +60000 1:39:2\n",
                   "heatmap by thread");
     o = (struct query_steps){
         .step_s = 60, .group_by = pod, .n_group_by = 1, .aggregation = QUERY_AVERAGE};
-    check_timeline(&r, &o, &all, "{pod=a} +0:660 +60000:663\n", "average");
-    check_timeline(&r, &o, &at_b, "{pod=a} +0:20 +60000:21.5\n", "average of a call site");
+    check_timeline(r, &o, &all, "{pod=a} +0:660 +60000:663\n", "average");
+    check_timeline(r, &o, &at_b, "{pod=a} +0:20 +60000:21.5\n", "average of a call site");
     o.exemplars = QUERY_WITH_EXEMPLARS;
-    check_timeline(&r, &o, &all,
+    check_timeline(r, &o, &all,
                    "{pod=a} +0:660(+0 660 {__name__=split,__profile_type__=split:cpu:nanoseconds::,"
                    "__service_name__=split,__type__=cpu,__unit__=nanoseconds,service_name=split}) "
                    "+60000:663(+2000 664 {__name__=split,__profile_type__=split:cpu:nanoseconds::,"
@@ -476,14 +458,12 @@ TEST(test_the_pieces_of_a_profile_are_one_profile)
                    "exemplars");
 }
 
-TEST(test_heatmaps_of_spans)
+TEST_ON(struct query_rig *r, test_heatmaps_of_spans)
 {
     const struct sv thread[] = {SV("thread")};
-    SCOPED(query_rig) r;
-    query_rig_init(&r);
-    put_split(&r);
+    put_split(r);
     struct query_steps o = {.step_s = 60, .exemplars = QUERY_WITH_EXEMPLARS};
-    check_counted(&r, &o, QUERY_SPANS,
+    check_counted(r, &o, QUERY_SPANS,
                   "{} +0 4:30:2 (+0 30 a0000000000000aa/b00000000000000000000000000000bb 7 labels)"
                   " +60000 4:30:2 14:32:1 19:33:1"
                   " (+1000 30 c0000000000000cc 8 labels)"
@@ -491,55 +471,51 @@ TEST(test_heatmaps_of_spans)
                   " (+2000 34 a0000000000000aa/b00000000000000000000000000000bb 7 labels)\n",
                   "all");
     o = (struct query_steps){.step_s = 60, .group_by = thread, .n_group_by = 1};
-    check_counted(&r, &o, QUERY_SPANS,
+    check_counted(r, &o, QUERY_SPANS,
                   "{thread=y} +0 10:20:1 19:29:1 +60000 11:21:1 12:22:1 19:29:2\n"
                   "{thread=x} +0 0:10:1 +60000 1:11:1 2:12:1\n",
                   "by thread");
-    query_rig_range(&r, "{thread=\"x\"}", QUERY_S, QUERY_E);
-    check_counted(&r, &o, QUERY_SPANS, "{thread=x} +0 9:10:1 +60000 19:11:2\n", "x");
-    query_rig_range(&r, "{pod=\"c\"}", QUERY_S, QUERY_E);
-    check_counted(&r, &o, QUERY_SPANS, "", "profiles without spans");
+    query_rig_range(r, "{thread=\"x\"}", QUERY_S, QUERY_E);
+    check_counted(r, &o, QUERY_SPANS, "{thread=x} +0 9:10:1 +60000 19:11:2\n", "x");
+    query_rig_range(r, "{pod=\"c\"}", QUERY_S, QUERY_E);
+    check_counted(r, &o, QUERY_SPANS, "", "profiles without spans");
 }
 
-TEST(test_heatmaps)
+TEST_ON(struct query_rig *r, test_heatmaps)
 {
     const struct sv pod[] = {SV("pod")};
-    SCOPED(query_rig) r;
-    query_rig_init(&r);
-    query_rig_range(&r, "{service_name=\"vecdemo\"}", QUERY_S, QUERY_E);
+    query_rig_range(r, "{service_name=\"vecdemo\"}", QUERY_S, QUERY_E);
     struct query_steps o = {.step_s = 15};
-    check_heatmap(&r, &o, "{} +0 0:5e+07:1 +15000 19:5.95e+07:1\n", "15");
+    check_heatmap(r, &o, "{} +0 0:5e+07:1 +15000 19:5.95e+07:1\n", "15");
     o = (struct query_steps){
         .step_s = 60, .group_by = pod, .n_group_by = 1, .exemplars = QUERY_WITH_EXEMPLARS};
-    check_heatmap(&r, &o,
+    check_heatmap(r, &o,
                   "{pod=a} +0 0:5e+07:1 (+0 50000000 8 labels)\n"
                   "{pod=b} +60000 19:5.95e+07:1 (+15000 60000000 8 labels)\n",
                   "by pod");
     o.limit = 1;
-    check_heatmap(&r, &o, "{pod=a} +0 0:5e+07:1 (+0 50000000 8 labels)\n", "limit");
+    check_heatmap(r, &o, "{pod=a} +0 0:5e+07:1 (+0 50000000 8 labels)\n", "limit");
     o = (struct query_steps){.step_s = 20};
-    query_rig_range(&r, "{pod=\"b\"}", QUERY_T0, QUERY_T0 + 16000);
-    check_heatmap(&r, &o, "{} +20000 19:6e+07:1\n", "one value, and a slot beyond the end");
-    query_rig_range(&r, "{pod=\"b\"}", QUERY_T0 + 30000, QUERY_T0 + 60000);
-    check_heatmap(&r, &o, "{} +30000 19:6e+07:1\n", "the first step reaches back");
-    query_rig_range(&r, "{pod=\"none\"}", QUERY_S, QUERY_E);
-    check_heatmap(&r, &o, "", "nothing");
+    query_rig_range(r, "{pod=\"b\"}", QUERY_T0, QUERY_T0 + 16000);
+    check_heatmap(r, &o, "{} +20000 19:6e+07:1\n", "one value, and a slot beyond the end");
+    query_rig_range(r, "{pod=\"b\"}", QUERY_T0 + 30000, QUERY_T0 + 60000);
+    check_heatmap(r, &o, "{} +30000 19:6e+07:1\n", "the first step reaches back");
+    query_rig_range(r, "{pod=\"none\"}", QUERY_S, QUERY_E);
+    check_heatmap(r, &o, "", "nothing");
     o.step_s = 0;
-    check_heatmap(&r, &o, "step must be >= 1ms", "no step");
+    check_heatmap(r, &o, "step must be >= 1ms", "no step");
 }
 
 /* ---- profiles without stacks ----------------------------------------------------------------- */
 
-TEST(test_recordings_have_no_stacks)
+TEST_ON(struct query_rig *r, test_recordings_have_no_stacks)
 {
-    SCOPED(query_rig) r;
     char jfr[JFR_CHUNK_HEADER_SIZE] = JFR_MAGIC;
-    query_rig_init(&r);
-    rig_put_bytes(&r.store, "__name__=process_cpu,service_name=java", QUERY_T0 * NS_PER_MS,
+    rig_put_bytes(&r->store, "__name__=process_cpu,service_name=java", QUERY_T0 * NS_PER_MS,
                   (struct sv){jfr, sizeof(jfr)}, PROFILE_JFR, NULL);
-    query_rig_range(&r, "{service_name=\"java\"}", QUERY_S, QUERY_E);
-    check_tree(&r, &all, NOTHING, "");
-    CHECK_INT(atomic_load(&r.damaged), 0, "");
+    query_rig_range(r, "{service_name=\"java\"}", QUERY_S, QUERY_E);
+    check_tree(r, &all, NOTHING, "");
+    CHECK_INT(atomic_load(&r->damaged), 0, "");
 }
 
 /* A store of an earlier version has recordings: the first start makes profiles of them. */
