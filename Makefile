@@ -251,6 +251,11 @@ $(BUILD)/tests/store-bench: $(BUILD)/obj/tests/tools/store_bench.o $(call libs,s
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LIBS)
 
 # Queries over an hour of profiles.
+$(BUILD)/tests/archive-bench: $(BUILD)/obj/tests/tools/archive_bench.o $(call libs,store)
+	@mkdir -p $(@D)
+	@$(if $(V),:,echo "  LD    $@")
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LIBS)
+
 $(BUILD)/tests/query-bench: $(BUILD)/obj/tests/tools/query_bench.o $(call libs,store)
 	@mkdir -p $(@D)
 	@$(if $(V),:,echo "  LD    $@")
@@ -314,7 +319,7 @@ $(foreach f,$(FUZZ_SRC:tests/fuzz/%.c=%),$(eval $(call fuzz_rules,$(f))))
 .PHONY: deps run test unit replay e2e charts delta-diff bench-all bench-delta bench-scale bench-discovery bench-write bench-otlp bench-query bench-rpc bench-crowd bench-store check asan tsan valgrind fuzz fuzz-build lint bench bench-faults coverage \
         install uninstall deb dist clean help tests-build
 
-tests-build: $(TEST_BIN) $(FUZZ_REPLAY) $(TOOLS) $(BUILD)/tests/jfr-tool $(BUILD)/tests/symbols-tool $(BUILD)/tests/naming-bench $(BUILD)/tests/otlp-tool $(BUILD)/tests/write-bench $(BUILD)/tests/bare-loop $(BUILD)/tests/sharding-sim $(BUILD)/tests/query-bench $(BUILD)/tests/changes-bench $(BUILD)/tests/query-server $(BUILD)/tests/store-bench $(BUILD)/tests/protobuf-tool $(BUILD)/tests/receive-bench $(BUILD)/tests/bucket-tool
+tests-build: $(TEST_BIN) $(FUZZ_REPLAY) $(TOOLS) $(BUILD)/tests/jfr-tool $(BUILD)/tests/symbols-tool $(BUILD)/tests/naming-bench $(BUILD)/tests/otlp-tool $(BUILD)/tests/write-bench $(BUILD)/tests/bare-loop $(BUILD)/tests/sharding-sim $(BUILD)/tests/query-bench $(BUILD)/tests/archive-bench $(BUILD)/tests/changes-bench $(BUILD)/tests/query-server $(BUILD)/tests/store-bench $(BUILD)/tests/protobuf-tool $(BUILD)/tests/receive-bench $(BUILD)/tests/bucket-tool
 
 deps: ## install what building needs, with apt (DEPS="build test lint" for more)
 	./scripts/deps.sh $(or $(DEPS),build)
@@ -445,6 +450,10 @@ bench-store: $(BUILD)/tests/store-bench ## profiles a second into the store on o
 
 bench-query: $(BUILD)/tests/query-bench ## how long queries take over an hour of 100 services
 	BUILD=$(abspath $(BUILD)) ./scripts/bench-query.sh
+
+.PHONY: bench-archive
+bench-archive: $(BUILD)/tests/archive-bench ## requests and time of a query of 30 days from a bucket that takes 30 ms for each request
+	BUILD=$(abspath $(BUILD)) ./scripts/bench-archive.sh
 
 .PHONY: bench-changes
 bench-changes: $(BUILD)/tests/changes-bench ## how often the comparison of two versions is right, on programs whose truth is known

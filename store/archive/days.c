@@ -397,6 +397,7 @@ void archive_days(struct archive *a, int64_t now_ns)
         }
         ok = merge_day(a, s);
     }
+    ok = ok && archive_put_catalogue(a);
     if (!ok) {
         a->days_due_ms = clock_mono_ms() + ARCHIVE_DAYS_MS;
     }

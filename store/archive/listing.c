@@ -99,7 +99,7 @@ static bool archive_on_object(void *arg, const struct bucket_object *o)
         }
         return add_object(l, &name, o);
     }
-    if (!sv_eq_str(rest, ARCHIVE_HEARTBEAT) &&
+    if (!sv_eq_str(rest, ARCHIVE_HEARTBEAT) && !sv_eq_str(rest, ARCHIVE_CATALOGUE) &&
         !(sv_starts_with(rest, SV(ARCHIVE_DATA)) &&
           archive_data_parse(sv_skip(rest, sizeof(ARCHIVE_DATA) - 1), &name))) {
         note_foreign(l, o->key);

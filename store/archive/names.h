@@ -3,6 +3,7 @@
  *     WRITER/data/20261122T130000Z-1h_HASH.db                   a sealed file of a store
  *     WRITER/index/20261122T130000Z-1h_HASH_BYTES_PROFILES.idx  makes it known (index.h)
  *     WRITER/heartbeat                                          heartbeat.h
+ *     WRITER/catalogue                                          catalogue.h
  *
  * HASH is the beginning of the SHA-256 of the file, so that files with the same stretch never
  * overwrite each other, and a file that is uploaded twice has the same name twice. An object that
@@ -21,6 +22,7 @@
 #define ARCHIVE_HASH_DIGITS 32
 #define ARCHIVE_KEY_SIZE 384
 #define ARCHIVE_HEARTBEAT "heartbeat"
+#define ARCHIVE_CATALOGUE "catalogue"
 #define ARCHIVE_DATA "data/"
 #define ARCHIVE_INDEX "index/"
 

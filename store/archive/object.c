@@ -416,7 +416,7 @@ static bool take_index(struct archive_object *o, const struct archive_index *ind
     return ok;
 }
 
-static bool read_bytes(struct archive_object *o, struct buf *out, struct err *err)
+bool archive_index_bytes(struct archive_object *o, struct buf *out, struct err *err)
 {
     struct archive_reader r = {.source = &o->index};
     size_t n = (size_t)o->index.size;
@@ -447,7 +447,7 @@ bool archive_read_index(struct store_file *f, struct arena *arena, struct archiv
         return false;
     }
     buf_init(&bytes, ARCHIVE_INDEX_MAX + 1);
-    bool ok = read_bytes(o, &bytes, err);
+    bool ok = archive_index_bytes(o, &bytes, err);
     if (ok) {
         enum archive_verdict verdict =
             archive_index_read((struct sv){bytes.data, bytes.len}, arena, ret, err);
@@ -567,7 +567,7 @@ static void *archive_prepare_thread(void *arg)
         struct err err = ERR_INIT;
         struct buf bytes;
         buf_init(&bytes, ARCHIVE_INDEX_MAX + 1);
-        (void)(is_fine(o, &err) && read_bytes(o, &bytes, &err));
+        (void)(is_fine(o, &err) && archive_index_bytes(o, &bytes, &err));
         buf_done(&bytes);
     }
     return NULL;
@@ -590,16 +590,34 @@ static size_t unknown_of(struct store_file *const *files, size_t n, struct store
     return k;
 }
 
+/* Reads the catalogues of the writers that have several days among some files. */
+static void read_catalogues(struct archive *a, struct store_file *const *files, size_t n)
+{
+    struct map *days = map_new(); /* by writer: the number of days */
+    for (size_t i = 0; days != NULL && i < n; i++) {
+        const char *writer = files[i]->object->writer;
+        size_t before = (size_t)(uintptr_t)map_get(days, sv_from(writer));
+        if (files[i]->name.length_ms != ARCHIVE_DAY_MS ||
+            !map_put(days, sv_from(writer), (void *)(uintptr_t)(before + 1), NULL)) {
+            continue;
+        }
+        if (before == 1) {
+            archive_read_catalogue(a, writer);
+        }
+    }
+    map_free(days, NULL);
+}
+
 void archive_prepare(struct archive *a, struct store_file *const *files, size_t n)
 {
     struct store_file **unknown = calloc(n + 1, sizeof(void *));
     pthread_t threads[PREPARE_THREADS_MAX];
     size_t n_threads = 0;
-    (void)a;
     if (unknown == NULL) {
         return;
     }
     struct preparation p = {.files = unknown, .n = unknown_of(files, n, unknown)};
+    read_catalogues(a, unknown, p.n);
     while (p.n > 1 && n_threads < PREPARE_THREADS_MAX && n_threads < p.n &&
            thread_start(&threads[n_threads], "archive-index", archive_prepare_thread, &p, NULL)) {
         n_threads++;

@@ -124,9 +124,10 @@ struct archive {
     int64_t beat_due_ms;
     int64_t expire_due_ms;
     int64_t days_due_ms;
-    int64_t now_ns;    /* wall time of the round */
-    bool has_beaten;   /* this process has written the heartbeat */
-    int64_t server_ns; /* the bucket's time at mono_ns; 0: unknown */
+    uint64_t catalogue_hash; /* of the days in the catalogue; 0: not known */
+    int64_t now_ns;          /* wall time of the round */
+    bool has_beaten;         /* this process has written the heartbeat */
+    int64_t server_ns;       /* the bucket's time at mono_ns; 0: unknown */
     int64_t server_mono_ns;
     bool cleaned; /* left-overs were removed since the start */
     bool reported_foreign;
@@ -158,6 +159,8 @@ void archive_list_remove(struct archive *a, struct store_file *f);
 /* Returns the listed file of a writer with this name, or NULL. Under the lock of the archive. */
 struct store_file *archive_list_find(struct archive *a, const char *writer,
                                      const struct archive_name *name);
+/* Reads the bytes of an index. False with the reason in err. */
+bool archive_index_bytes(struct archive_object *o, struct buf *out, struct err *err);
 const struct archive_source *archive_find_source(void *arg, const char *name);
 void archive_source_failed(void *arg, const char *name, enum archive_read why,
                            const struct err *err);
@@ -180,6 +183,14 @@ void archive_expire(struct archive *a, int64_t now_ns);
 
 /* Removes an object of this writer or of one that is gone. False if the bucket has failed. */
 bool archive_remove_object(struct archive *a, struct store_file *f, const char *why);
+
+/* ---- catalogues (catalogue.c) ---------------------------------------------------------------- */
+
+/* Writes the catalogue of this writer if its days have changed. False if the bucket has failed. */
+bool archive_put_catalogue(struct archive *a);
+/* Reads the catalogue of a writer into the cache. Failures are left to those who read the indexes.
+ */
+void archive_read_catalogue(struct archive *a, const char *writer);
 
 /* ---- days (days.c, replaced.c) --------------------------------------------------------------- */
 

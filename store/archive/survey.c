@@ -144,7 +144,8 @@ static bool survey_on_object(void *arg, const struct bucket_object *o)
     bool data = !index && sv_starts_with(rest, SV(ARCHIVE_DATA)) &&
                 archive_data_parse(sv_skip(rest, sizeof(ARCHIVE_DATA) - 1), &name);
     if (!index && !data) {
-        return sv_eq_str(rest, ARCHIVE_HEARTBEAT) || take_foreign(l, o);
+        return sv_eq_str(rest, ARCHIVE_HEARTBEAT) || sv_eq_str(rest, ARCHIVE_CATALOGUE) ||
+               take_foreign(l, o);
     }
     if (!is_wanted(l->limits, text, &name)) {
         return true;

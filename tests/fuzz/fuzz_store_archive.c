@@ -4,6 +4,7 @@
 
 #include "pprof/gzip.h"
 #include "pprof/scratch.h"
+#include "store/archive/catalogue.h"
 #include "store/archive/heartbeat.h"
 #include "store/archive/index.h"
 #include "store/archive/names.h"
@@ -70,6 +71,19 @@ static void read_names(struct sv text)
     }
 }
 
+/* Each entry lies within the text. */
+static void read_catalogue(struct sv text)
+{
+    struct sv rest;
+    struct catalogue_entry e;
+    if (!catalogue_open(text, &rest)) {
+        return;
+    }
+    while (catalogue_next(&rest, &e)) {
+        REQUIRE(e.key.n + e.etag.n + e.bytes.n <= text.n);
+    }
+}
+
 FUZZ(text)
 {
     uint64_t version;
@@ -78,5 +92,6 @@ FUZZ(text)
     read_fields(text, "profpull archive index 1\n");
     read_fields(text, "profpull archive index 2\n");
     read_names(text);
+    read_catalogue(text);
     (void)heartbeat_parse(text, &version, &id);
 }

@@ -323,3 +323,52 @@ TEST(nothing_is_merged_without_the_setting)
     archive_rig_at(&r, &f, 60 * HOUR);
     assert_int_equal(fake_count(&f, "w1/data/"), 3);
 }
+
+/* Requests of a reader with an empty cache for labels; its answer must be the wanted one. */
+static unsigned gets_of_reader(struct fake *f, const char *want, const char *row)
+{
+    unsigned before = f->gets;
+    check_reader(f, want, row);
+    return f->gets - before;
+}
+
+TEST(a_catalogue_saves_the_requests_for_indexes)
+{
+    SCOPED(fake) f;
+    SCOPED(archive_rig) r;
+    fake_init(&f);
+    archive_rig_init(&r, &f, "w1");
+    r.options.merge_ms = FIVE_MINUTES;
+    store_rig_reopen(&r.store);
+    for (int day = 0; day < 4; day++) {
+        for (int hour = 0; hour < 2; hour++) {
+            rig_put(&r.store, "__name__=cpu,service_name=a",
+                    RIG_T0 + (day * 24 + hour) * RIG_HOUR + RIG_SECOND, "cpu/ns", rows, 2, NULL);
+        }
+    }
+    archive_rig_at(&r, &f, 96 * HOUR);
+    for (int i = 0; i < 6; i++) {
+        archive_rig_at(&r, &f, (104 + 3 * i) * HOUR);
+    }
+    assert_int_equal(fake_count(&f, "w1/index/"), 4);
+    assert_int_equal(fake_count(&f, "w1/catalogue"), 1);
+    assert_int_equal(fake_count(&f, "w1/data/"), 4);
+    char *want = text_of(&r, NULL);
+    /* The beginning of a database is in its index, and these are no longer than that. */
+    unsigned with = gets_of_reader(&f, want, "with");
+    assert_int_equal(with, 1);
+    /* A catalogue that is damaged, late or foreign changes no answer. */
+    struct fake_object *o = fake_find(&f, "w1/catalogue");
+    o->n = o->n * 2 / 3;
+    assert_true(gets_of_reader(&f, want, "cut") > with);
+    memset(o->data + 40, 'x', o->n - 40);
+    assert_int_equal(gets_of_reader(&f, want, "damaged"), 5);
+    fake_set(&f, "w1/catalogue", "something else", 14);
+    assert_int_equal(gets_of_reader(&f, want, "foreign"), 5);
+    fake_drop(&f, "w1/catalogue");
+    assert_int_equal(gets_of_reader(&f, want, "missing"), 5);
+    struct archive_stats stats;
+    assert_true(store_archive_stats(r.store.store, &stats));
+    assert_int_equal(stats.foreign, 0);
+    free(want);
+}
