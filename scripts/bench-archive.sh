@@ -1,5 +1,5 @@
 #!/bin/sh
-# What a query of 30 days of one service costs from an archive of 100 services whose days are merged, against a
+# Measures a query of 30 days of one service from an archive of 100 services whose days are merged, against a
 # bucket in memory that takes 30 ms longer for each request: requests, bytes and time, with an empty cache and warm.
 # Prints and never fails on a time. Figures: docs/benchmarks.md.
 #

@@ -1,4 +1,4 @@
-/* What a query of an archive costs: requests, bytes and time.
+/* Measures a query of an archive: requests, bytes and time.
  *
  *   archive-bench DIRECTORY [SERVICES [DAYS [STACKS [DIFFERENT [DELAY]]]]]
  *
