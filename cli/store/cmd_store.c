@@ -46,8 +46,9 @@ static const char *problem_of(const struct store_args *args, const char *what,
         return "--writer: expected at most 63 letters, digits, \".\", \"_\" and \"-\", not "
                "beginning with \".\"";
     }
-    if (args->config != NULL && (args->endpoint != NULL || args->credentials != NULL ||
-                                 args->credentials_file != NULL || args->ca_file != NULL)) {
+    if (args->config != NULL &&
+        (args->endpoint != NULL || args->credentials != NULL || args->credentials_file != NULL ||
+         args->region != NULL || args->ca_file != NULL)) {
         return "with --config, the settings of the endpoint's store.archive are used: set them "
                "there";
     }
@@ -97,13 +98,11 @@ static const struct flag flags[] = {
          "AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN), or for gs:// the key of a service account",
          .choice = store_credentials),
     FLAG(TEXT, "credentials-file", 0, store_args, credentials_file, "FILE",
-         "the JSON key of a service account, for gs://", .env = "GOOGLE_APPLICATION_CREDENTIALS",
-         .env_without = "config"),
-    FLAG(TEXT, "region", 0, store_args, region, "NAME", "the region of an s3:// bucket",
-         .env = "AWS_REGION", .env_without = "config"),
+         "the JSON key of a service account, for gs://; by default GOOGLE_APPLICATION_CREDENTIALS"),
+    FLAG(TEXT, "region", 0, store_args, region, "NAME",
+         "the region of an s3:// bucket; by default AWS_REGION"),
     FLAG(TEXT, "endpoint", 0, store_args, endpoint, "URL",
-         "a server other than that of AWS or Google", .env = "AWS_ENDPOINT_URL_S3",
-         .env_without = "config"),
+         "a server other than that of AWS or Google; for s3:// by default AWS_ENDPOINT_URL_S3"),
     FLAG(TEXT, "ca-file", 0, store_args, ca_file, "FILE",
          "trust the authority whose certificate is in this file"),
     FLAG(BOOL, "json", 0, store_args, json, NULL, "print lines of JSON"),

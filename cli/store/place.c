@@ -67,12 +67,16 @@ of_url(struct bucket_settings *s, const struct store_args *args, const char *url
                 url);
         return NULL;
     }
+    /* The variables of AWS say nothing about buckets of Google. */
+    const char *endpoint =
+        args->endpoint != NULL || google ? args->endpoint : cmd_environment("AWS_ENDPOINT_URL_S3");
+    const char *region = args->region != NULL ? args->region : cmd_environment("AWS_REGION");
     *s = (struct bucket_settings){.url = url,
-                                  .endpoint = args->endpoint,
-                                  .path_style = args->endpoint != NULL,
+                                  .endpoint = endpoint,
+                                  .path_style = endpoint != NULL,
                                   .credentials = source_of(args, google),
                                   .service_account_file = args->credentials_file};
-    s->http.region = google ? NULL : args->region;
+    s->http.region = google ? NULL : region;
     s->http.tls.ca_file = args->ca_file;
     struct sv name = bucket_url_split(sv_from(url)).name;
     s->path_style = s->path_style || memchr(name.p, '.', name.n) != NULL;
