@@ -43,10 +43,10 @@ static inline __attribute__((always_inline)) uint64_t take(struct rest *r, unsig
     return v.value;
 }
 
-/* Reads the bytes of a field if it is next. Otherwise the p of the result is NULL. */
+/* Reads the bytes of a field if it is next. Otherwise the result is empty. */
 static inline struct sv take_bytes(struct rest *r, unsigned field)
 {
-    struct sv none = {.p = NULL, .n = 0};
+    struct sv none = {.p = r->end, .n = 0};
     if (!is_next(r, field << 3 | WIRE_BYTES)) {
         return none;
     }
