@@ -54,8 +54,8 @@ discover() {
 # Each row: a unit, and what prints its number, given a build directory.
 row_delta() { "$1/tests/delta-tool" -b 500 "$dir/before" "$dir/after" | after 'median='; }
 row_merge() { "$1/tests/merge-tool" -b 300 "$dir/before" "$dir/after" | after 'mean='; }
-row_store() { put "$1" put 2000 "$dir/after" | before '.s of processor time' | awk '{ printf "%.3f", 1000 / $1 }'; }
-row_written() { put "$1" paced "${BENCH_PACED:-2000}" '' | before 'bytes written to the disk for each profile, merging'; }
+row_store() { put "$1" put 2000 "$dir/after" | before '.s of processor time' | awk '{ printf "%.3f\n", 1000 / $1 }'; }
+row_written() { put "$1" paced "${BENCH_PACED:-10000}" '' | before 'bytes written to the disk for each profile, merging'; }
 row_hour() { put "$1" hour 5 '' | sed 's/^merged in.*s, //' | before 's of processor time: '; }
 row_otlp() { "$1/tests/write-bench" "http://127.0.0.1:$port" 2000 30720 otlp | before 'us of'; }
 row_push() { "$1/tests/write-bench" "http://127.0.0.1:$port" 4000 30720 push | before 'us of'; }
