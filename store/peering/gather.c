@@ -229,7 +229,7 @@ static void put_slice_question(const struct peering_slices *s, struct buf *out)
 static bool take_slice(struct peering_slices *s, const struct peering_call *c, bool *ret_gone,
                        struct err *err)
 {
-    struct peering_answer a;
+    struct peering_answer a = {.more = 0};
     struct arena *arena = NULL;
     *ret_gone = false;
     if (!c->ok) {

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"profpull.test/e2e/fakes/kube"
 	"profpull.test/e2e/fakes/loop"
 )
 
@@ -186,5 +187,41 @@ write: [{name: kept, url: "store://%s/store"}]
 	q := run(t, fmt.Sprintf("scrape_configs: []\nquery: {peers: {dns: \"no-such-name.invalid:1\"}}\nwrite: [{name: kept, url: \"store://%s/other\"}]\n", dir))
 	if _, partial := partialOf(t, q.admin, start, until); !strings.Contains(partial, "query.peers.dns: no-such-name.invalid:1 cannot be resolved: ") {
 		t.Errorf("partial: %q", partial)
+	}
+}
+
+// The replicas that share the targets are peers, at the addresses that Kubernetes has for them; so they answer alike.
+func TestPeersAmongReplicas(t *testing.T) {
+	t.Parallel()
+	cluster, kubeconfig := newKube(t, kube.Options{})
+	dir := t.TempDir()
+	start := time.Now().Add(-2 * time.Hour).Truncate(time.Minute)
+	until := start.Add(10 * time.Minute)
+	var endpoints []string
+	var hosts []string
+	for i := 0; i < 2; i++ {
+		host := loop.Host()
+		hosts = append(hosts, host)
+		endpoints = append(endpoints, fmt.Sprintf(`{"addresses":[%q],"conditions":{"ready":true},"targetRef":{"kind":"Pod","name":"p-%d","namespace":"monitoring"}}`, host, i))
+	}
+	putObject(t, cluster, "endpointslices", `{"kind":"EndpointSlice","apiVersion":"discovery.k8s.io/v1","metadata":{"name":"profpull-a","namespace":"monitoring",`+
+		`"labels":{"kubernetes.io/service-name":"profpull"}},"addressType":"IPv4","ports":[{"port":4041}],"endpoints":[`+strings.Join(endpoints, ",")+`]}`)
+	for i, host := range hosts {
+		run(t, fmt.Sprintf(`
+sharding: {mode: kubernetes, service: profpull, namespace: monitoring, pod_name: p-%d, kubeconfig_file: %q}
+scrape_configs: []
+receive: {listen: "%s:4040", acknowledge: stored}
+query: {listen: "%s:4041", peers: {sharding: true}}
+write: [{name: kept, url: "store://%s/%d"}]
+`, i, kubeconfig, host, host, dir, i))
+	}
+	pushHour(t, start, 2, 4, func(s int) []string { return []string{"http://" + hosts[s%2] + ":4040"} })
+	want := ""
+	for _, host := range hosts {
+		got := answersOf(t, "http://"+host+":4041", start, until, "imported-1")
+		if !strings.Contains(got, "values of service_name: 4 lines") || (want != "" && got != want) {
+			t.Errorf("%s answers\n%s\nthe other\n%s", host, got, want)
+		}
+		want = got
 	}
 }
