@@ -93,7 +93,7 @@ int testing_run(const char *group, CMFixtureFunction set_up, CMFixtureFunction t
  * The variables of a block are freed in the reverse order of their declarations. A failed assertion
  * leaves them as they are: the program ends soon after. SCOPED_VALUE() and SCOPED_POINTER() name
  * the function that frees a struct, or what a pointer to it points to. */
-#define SCOPED(type) __attribute__((cleanup(type##_leave))) struct type
+#define SCOPED(type) __attribute__((cleanup(type##_leave), unused)) struct type
 #define SCOPED_VALUE(type, end)                                                                    \
     static inline void type##_leave(struct type *value)                                            \
     {                                                                                              \

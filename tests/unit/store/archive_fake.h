@@ -375,8 +375,10 @@ static inline char *archive_rig_text(struct archive_rig *r, struct partial *part
 {
     struct err err = ERR_INIT;
     struct rig_text t;
-    struct store_scan scan = {.range = {RIG_T0, RIG_T0 + 1000 * RIG_HOUR, NULL}, .with_data = true};
-    scan.range.partial = partial;
+    struct store_scan scan = {
+        .range = {.from_ns = RIG_T0, .until_ns = RIG_T0 + 1000 * RIG_HOUR, .partial = partial},
+        .with_data = true,
+    };
     rig_text_init(&t, NULL);
     struct store *s = r->store.store;
     assert_true(store_each_series(s, &scan.range, rig_on_series, &t, &err) &&

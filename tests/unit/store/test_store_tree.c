@@ -344,7 +344,7 @@ TEST(test_children_are_found_again)
     }
     CHECK_INT(tree_size(t), size, "nothing was added");
     for (uint32_t i = 1; i < size; i++) {
-        uint32_t node;
+        uint32_t node = 0;
         uint32_t name;
         assert_true(tree_name(t, tree_node(t, i).name, &name, &err) &&
                     tree_child(t, tree_node(t, i).parent, name, &node, &err));
