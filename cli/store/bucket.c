@@ -26,6 +26,9 @@ int store_list_bucket(const struct store_args *args, const char *operand)
         return code;
     }
     enum bucket_result result = survey_list(&place.backend, &limits, &survey, &err);
+    if (result == BUCKET_OK) {
+        survey_find_replaced(&place.backend, &survey);
+    }
     if (result != BUCKET_OK) {
         code = place_fail(result, &err);
     } else {
@@ -135,6 +138,9 @@ int store_verify_bucket(const struct store_args *args, const char *operand)
     }
     struct verify v = {.args = args, .backend = &place.backend};
     enum bucket_result result = survey_list(&place.backend, &limits, &survey, &err);
+    if (result == BUCKET_OK) {
+        survey_find_replaced(&place.backend, &survey);
+    }
     code = result == BUCKET_OK ? verify_all(&v, &survey) : place_fail(result, &err);
     survey_done(&survey);
     place_close(&place);

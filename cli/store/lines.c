@@ -116,7 +116,7 @@ static bool is_one_of(const char *state, const char *const *all, size_t n)
 void lines_add(struct store_sums *s, const struct store_row *row)
 {
     /* None of these loses a profile that was stored. */
-    static const char *const harmless[] = {"unfinished", "empty", "copy"};
+    static const char *const harmless[] = {"unfinished", "empty", "copy", "replaced"};
     static const char *const good[] = {"fine", "open"};
     bool foreign = row->writer != NULL && strcmp(row->state, "foreign") == 0;
     if (foreign || is_one_of(row->state, harmless, sizeof(harmless) / sizeof(harmless[0]))) {
@@ -174,7 +174,7 @@ void lines_sums(const struct store_args *args, const struct store_sums *s)
         printf("; %llu cannot be used", (unsigned long long)s->bad);
     }
     if (s->other > 0) {
-        printf("; %llu foreign or unfinished", (unsigned long long)s->other);
+        printf("; %llu foreign, unfinished or replaced", (unsigned long long)s->other);
     }
     printf("\n");
 }

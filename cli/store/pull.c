@@ -188,7 +188,8 @@ static int pull_all(struct pull *p, const struct survey *survey)
         const struct survey_file *f = &survey->at[i];
         if (f->state == SURVEY_FINE) {
             ok = pull_one(p, f, &err);
-        } else if (f->state != SURVEY_FOREIGN && f->state != SURVEY_UNFINISHED) {
+        } else if (f->state != SURVEY_FOREIGN && f->state != SURVEY_UNFINISHED &&
+                   f->state != SURVEY_REPLACED) {
             p->bad++;
             report(p, f, survey_state_name(f->state), NULL, NULL);
         }
@@ -215,6 +216,9 @@ int store_pull(const struct store_args *args, const char *operand, const char *d
     struct pull p = {
         .args = args, .backend = &place.backend, .directory = directory, .directory_fd = -1};
     enum bucket_result result = survey_list(&place.backend, &limits, &survey, &err);
+    if (result == BUCKET_OK) {
+        survey_find_replaced(&place.backend, &survey);
+    }
     if (result != BUCKET_OK) {
         code = place_fail(result, &err);
     } else if (!take_directory(&p, &err)) {

@@ -22,10 +22,10 @@
 const char *survey_state_name(enum survey_state s)
 {
     static const char *const names[SURVEY_STATES] = {
-        [SURVEY_FINE] = "fine",       [SURVEY_UNFINISHED] = "unfinished",
-        [SURVEY_MISSING] = "missing", [SURVEY_DAMAGED] = "damaged",
-        [SURVEY_NEWER] = "newer",     [SURVEY_FOREIGN] = "foreign",
-        [SURVEY_FAILED] = "failed"};
+        [SURVEY_FINE] = "fine",         [SURVEY_UNFINISHED] = "unfinished",
+        [SURVEY_MISSING] = "missing",   [SURVEY_DAMAGED] = "damaged",
+        [SURVEY_NEWER] = "newer",       [SURVEY_FOREIGN] = "foreign",
+        [SURVEY_REPLACED] = "replaced", [SURVEY_FAILED] = "failed"};
     return names[s];
 }
 
@@ -420,6 +420,36 @@ static enum survey_state read_stored(const struct archive_backend *b, const stru
     }
     free(text);
     return state;
+}
+
+static void set_replaced(struct survey *s, const char *writer, struct sv name)
+{
+    char key[ARCHIVE_KEY_SIZE];
+    (void)snprintf(key, sizeof(key), "%s/" ARCHIVE_DATA "%.*s", writer, SV_ARG(name));
+    for (size_t i = 0; i < s->n; i++) {
+        if (s->at[i].state == SURVEY_FINE && strcmp(s->at[i].key, key) == 0) {
+            s->at[i].state = SURVEY_REPLACED;
+        }
+    }
+}
+
+void survey_find_replaced(const struct archive_backend *b, struct survey *s)
+{
+    struct arena *arena = arena_new(ARCHIVE_INDEX_ARENA_MAX);
+    for (size_t i = 0; arena != NULL && i < s->n; i++) {
+        struct survey_file *f = &s->at[i];
+        struct archive_index index;
+        struct err err = ERR_INIT;
+        if (f->state != SURVEY_FINE || f->name.stretch.length_ms != ARCHIVE_DAY_MS) {
+            continue;
+        }
+        arena_reset(arena);
+        f->state = read_stored(b, f, arena, &index, &err);
+        for (size_t k = 0; f->state == SURVEY_FINE && k < index.day.n_replaces; k++) {
+            set_replaced(s, f->writer, index.day.replaces[k]);
+        }
+    }
+    arena_free(arena);
 }
 
 /* Makes the index of the database again, and compares. */

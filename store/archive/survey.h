@@ -17,9 +17,10 @@ enum survey_state {
     SURVEY_UNFINISHED, /* a database without an index: its upload is in progress, or left over */
     SURVEY_MISSING,    /* an index without its database */
     SURVEY_DAMAGED,
-    SURVEY_NEWER,   /* a later version has written it */
-    SURVEY_FOREIGN, /* an object that does not belong to an archive */
-    SURVEY_FAILED,  /* it could not be read */
+    SURVEY_NEWER,    /* a later version has written it */
+    SURVEY_FOREIGN,  /* an object that does not belong to an archive */
+    SURVEY_REPLACED, /* a day has all of it, so that queries leave it out */
+    SURVEY_FAILED,   /* it could not be read */
     SURVEY_STATES,
 };
 const char *survey_state_name(enum survey_state s); /* "fine", "unfinished", ... */
@@ -56,6 +57,9 @@ struct survey_limits {
 enum bucket_result survey_list(const struct archive_backend *b, const struct survey_limits *limits,
                                struct survey *ret, struct err *err);
 void survey_done(struct survey *s);
+/* Reads the indexes of the days among the files, and sets the state of those that they have
+ * replaced. A day whose index cannot be read gets the state that says so. */
+void survey_find_replaced(const struct archive_backend *b, struct survey *s);
 
 /* Downloads the database of a file to an empty file, and compares its hash with its name. Calls
  * on_bytes (NULL: nobody) with the number of bytes of each range that has arrived. Returns

@@ -139,7 +139,7 @@ func TestStoreVerifyFindsDamage(t *testing.T) {
 		t.Errorf("sums %v", sums)
 	}
 	r := storeCommand(t, s, "verify", url)
-	if r.code != exitInput || !strings.Contains(r.stdout, "3 cannot be used; 2 foreign or unfinished") {
+	if r.code != exitInput || !strings.Contains(r.stdout, "3 cannot be used; 2 foreign, unfinished or replaced") {
 		t.Errorf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
 	}
 	if r := storeCommand(t, s, "pull", url, t.TempDir()+"/pulled"); r.code != exitInput || !strings.Contains(r.stdout, "2 files pulled") || !strings.Contains(r.stdout, "2 left out") {
@@ -198,7 +198,7 @@ func TestStorePushIsKilled(t *testing.T) {
 	if r := storeCommand(t, s, "push", dir, "s3://profiles/moved", "--writer", "w"); r.code != exitDone || !strings.Contains(r.stdout, "with 24 profiles") {
 		t.Fatalf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
 	}
-	if r := storeCommand(t, s, "verify", "s3://profiles/moved"); r.code != exitDone || !strings.Contains(r.stdout, "6 files, 24 profiles, ") || strings.Contains(r.stdout, "foreign or unfinished") {
+	if r := storeCommand(t, s, "verify", "s3://profiles/moved"); r.code != exitDone || !strings.Contains(r.stdout, "6 files, 24 profiles, ") || strings.Contains(r.stdout, "foreign, unfinished or replaced") {
 		t.Errorf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
 	}
 }

@@ -97,9 +97,11 @@ static enum survey_state check_first(struct fake *f, struct err *err)
     char *directory = testing_mkdtemp();
     char path[4096];
     const struct archive_backend b = fake_backend(f);
-    (void)snprintf(path, sizeof(path), "%s/" FIRST ".db", directory);
+    char name[STORE_NAME_SIZE];
     err_clear(err);
     assert_int_equal(survey_list(&b, &everything, &s, err), BUCKET_OK);
+    store_name_format(&s.at[0].name.stretch, name);
+    (void)snprintf(path, sizeof(path), "%s/%s", directory, name);
     enum survey_state state = s.at[0].state;
     if (state == SURVEY_FINE) {
         int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
@@ -181,6 +183,37 @@ TEST(a_bucket_that_fails_is_no_damage)
     f.fail_key = NULL;
     assert_int_equal(survey_list(&b, &everything, &s, &err), BUCKET_TIMEOUT);
     survey_done(&s);
+}
+
+/* A day and the objects that it replaces are in the bucket at the same time. */
+TEST(parts_of_a_day_are_replaced)
+{
+    SCOPED(fake) f;
+    SCOPED(archive_rig) r;
+    struct err err = ERR_INIT;
+    struct survey s;
+    fake_init(&f);
+    archive_rig_init(&r, &f, "w1");
+    r.options.merge_ms = HOUR * MS_PER_S;
+    store_rig_reopen(&r.store);
+    put_hours(&r);
+    archive_rig_at(&r, &f, 10 * HOUR);
+    archive_rig_at(&r, &f, 31 * HOUR);
+    assert_int_equal(fake_count(&f, "w1/data/"), 4);
+    const struct archive_backend b = fake_backend(&f);
+    assert_int_equal(survey_list(&b, &everything, &s, &err), BUCKET_OK);
+    survey_find_replaced(&b, &s);
+    assert_int_equal(s.n, 4);
+    for (size_t i = 0; i < s.n; i++) {
+        bool day = s.at[i].name.stretch.length_ms == ARCHIVE_DAY_MS;
+        assert_int_equal(s.at[i].state, day ? SURVEY_FINE : SURVEY_REPLACED);
+    }
+    survey_done(&s);
+    /* A day is checked as any other file. */
+    while (fake_like(&f, "-1h_") != NULL) {
+        fake_drop(&f, fake_like(&f, "-1h_")->key);
+    }
+    CHECK_INT(check_first(&f, &err), SURVEY_FINE, err.msg);
 }
 
 /* ---- pushing --------------------------------------------------------------------------------- */
