@@ -16,12 +16,15 @@
 
 /* ---- pausing --------------------------------------------------------------------------------- */
 
+struct timespec store_timespec(int64_t ms)
+{
+    return (struct timespec){.tv_sec = (time_t)(ms / MS_PER_S),
+                             .tv_nsec = (long)(ms % MS_PER_S * NS_PER_MS)};
+}
+
 bool store_pause(struct store *s, int64_t ms)
 {
-    struct timespec until;
-    int64_t ns = clock_mono_ns() + ms * NS_PER_MS;
-    until.tv_sec = (time_t)(ns / NS_PER_S);
-    until.tv_nsec = (long)(ns % NS_PER_S);
+    const struct timespec until = store_timespec(clock_mono_ms() + ms);
     pthread_mutex_lock(&s->lock);
     int rc = 0;
     while (!s->stopping && rc != ETIMEDOUT && !s->hurry) {
@@ -210,10 +213,7 @@ bool store_background_start(struct store *s, struct err *err)
 
 bool store_await_open(struct store *s, int64_t ms, struct err *err)
 {
-    struct timespec until;
-    int64_t ns = clock_mono_ns() + ms * NS_PER_MS;
-    until.tv_sec = (time_t)(ns / NS_PER_S);
-    until.tv_nsec = (long)(ns % NS_PER_S);
+    const struct timespec until = store_timespec(clock_mono_ms() + ms);
     pthread_mutex_lock(&s->lock);
     int rc = 0;
     while (s->state == STORE_OPENING && rc != ETIMEDOUT) {

@@ -278,10 +278,7 @@ void archive_hurry(struct archive *a)
 /* Waits for the next round. False if the archive ends. */
 static bool await_round(struct archive *a)
 {
-    struct timespec until;
-    int64_t ns = clock_mono_ns() + ARCHIVE_LIST_MS * NS_PER_MS;
-    until.tv_sec = (time_t)(ns / NS_PER_S);
-    until.tv_nsec = (long)(ns % NS_PER_S);
+    const struct timespec until = store_timespec(clock_mono_ms() + ARCHIVE_LIST_MS);
     pthread_mutex_lock(&a->lock);
     int rc = 0;
     while (!a->stopping && !a->hurry && rc != ETIMEDOUT) {

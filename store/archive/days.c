@@ -153,7 +153,7 @@ static bool archive_day_goes_on(void *arg)
     int64_t pause_ms =
         store_merge_pause_ms((int64_t)t.tv_sec * NS_PER_S + t.tv_nsec, CPU_PERCENT, &p->paid_ns);
     if (pause_ms > 0 && a->has_thread) {
-        const struct timespec pause = {pause_ms / MS_PER_S, pause_ms % MS_PER_S * NS_PER_MS};
+        const struct timespec pause = store_timespec(pause_ms);
         (void)nanosleep(&pause, NULL);
         (void)archive_beat(a, a->now_ns);
         (void)archive_list(a, a->now_ns);
