@@ -362,7 +362,7 @@ bench-flame: $(BUILD)/profpull ## how long a flame graph of a profile of 1 MB ta
 flame-pictures: $(BUILD)/profpull ## the pictures of terminals in docs, drawn again
 	BUILD=$(BUILD) GO="$(GO)" ./scripts/flame-pictures.sh
 .PHONY: bench-symbols
-bench-symbols: $(BUILD)/tests/symbols-tool $(BUILD)/tests/naming-bench ## what names of native code cost: a cold debug file of 200 MB, and known names
+bench-symbols: $(BUILD)/profpull $(BUILD)/tests/symbols-tool $(BUILD)/tests/naming-bench ## what names of native code cost: a cold debug file of 200 MB, and known names
 	BUILD=$(abspath $(BUILD)) ./scripts/bench-symbols.sh
 .PHONY: check-otlp
 check-otlp: $(BUILD)/profpull ## OpenTelemetry's client and Collector send and receive, and the store has what they sent (needs a Go proxy)

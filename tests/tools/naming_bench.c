@@ -1,4 +1,7 @@
 /* Measures what names cost a profile whose names are all known: naming-bench [ROUNDS [KIND]].
+ * Or writes a profile for another benchmark: naming-bench profile BUILD-ID START LIMIT OFFSET has
+ * the addresses of standard input, one in hex a line, in one mapping with these numbers in hex.
+ *
  * Profiles of two kinds, 300 stacks of a C++ program with 500 addresses: a CPU profile of
  * gperftools, which is converted anyway, and a pprof with addresses, which passes as it is if it
  * gets no names. Prints bytes and CPU time of a profile, without names and with them;
@@ -13,6 +16,7 @@
 #include "base/clock.h"
 #include "pprof/gzip.h"
 #include "pprof/legacy/legacy.h"
+#include "pprof/put.h"
 #include "symbols/names.h"
 
 #define ADDRESSES 500
@@ -239,9 +243,68 @@ static bool make_profiles(struct bench *b)
     return true;
 }
 
+/* ---- a profile of given addresses ------------------------------------------------------------ */
+
+static void put_field(struct buf *out, uint64_t field, struct buf *message)
+{
+    wire_put_bytes(out, field, message->data, message->len);
+    buf_clear(message);
+}
+
+/* Appends a sample, its location, and the location's address. */
+static void put_address(struct buf *out, struct buf *m, uint64_t id, uint64_t address)
+{
+    wire_put_number(m, SAMPLE_LOCATION_ID, id);
+    wire_put_number(m, SAMPLE_VALUE, 1);
+    put_field(out, PROFILE_SAMPLE, m);
+    wire_put_number(m, LOCATION_ID, id);
+    wire_put_number(m, LOCATION_MAPPING_ID, 1);
+    wire_put_number(m, LOCATION_ADDRESS, address);
+    put_field(out, PROFILE_LOCATION, m);
+}
+
+static void put_given(struct buf *out, char **args)
+{
+    const char *const strings[] = {"", "cpu", "nanoseconds", "/usr/lib/libbig.so", args[0]};
+    struct buf m;
+    char line[64];
+    uint64_t id = 0;
+    buf_init(&m, 1 << 16);
+    wire_put_number(&m, VALUE_TYPE_TYPE, 1);
+    wire_put_number(&m, VALUE_TYPE_UNIT, 2);
+    put_field(out, PROFILE_SAMPLE_TYPE, &m);
+    wire_put_number(&m, MAPPING_ID, 1);
+    for (int i = 0; i < 3; i++) {
+        wire_put_number(&m, (uint64_t)(MAPPING_START + i), strtoull(args[1 + i], NULL, 16));
+    }
+    wire_put_number(&m, MAPPING_FILENAME, 3);
+    wire_put_number(&m, MAPPING_BUILD_ID, 4);
+    put_field(out, PROFILE_MAPPING, &m);
+    while (fgets(line, sizeof(line), stdin) != NULL) {
+        put_address(out, &m, ++id, strtoull(line, NULL, 16));
+    }
+    for (size_t i = 0; i < sizeof(strings) / sizeof(strings[0]); i++) {
+        wire_put_bytes(out, PROFILE_STRING, strings[i], strlen(strings[i]));
+    }
+    buf_done(&m);
+}
+
+static int write_given(char **args)
+{
+    struct buf out;
+    buf_init(&out, 1 << 26);
+    put_given(&out, args);
+    bool ok = buf_ok(&out) && fwrite(out.data, out.len, 1, stdout) == 1;
+    buf_done(&out);
+    return ok ? 0 : 1;
+}
+
 int main(int argc, char **argv)
 {
     static struct bench b;
+    if (argc == 6 && strcmp(argv[1], "profile") == 0) {
+        return write_given(argv + 2);
+    }
     unsigned rounds = argc > 1 ? (unsigned)strtoul(argv[1], NULL, 10) : 200;
     b.scratch = scratch_new();
     b.names = symbol_names_new(0);
