@@ -54,8 +54,8 @@ static void build(struct fixture *f)
              "echo 'int shop_total(int n) { return n * 3; }' | "
              "gcc -x c -O2 -g -fPIC -shared -nostdlib -Wl,--build-id=0x" BUILD_ID
              " -o .build-id/00/%s.debug -",
-             f->dir, BUILD_ID + 2));
-    char *symbol = run("nm %s/.build-id/00/%s.debug | grep shop_total", f->dir, BUILD_ID + 2);
+             f->dir, &BUILD_ID[2]));
+    char *symbol = run("nm %s/.build-id/00/%s.debug | grep shop_total", f->dir, &BUILD_ID[2]);
     f->address = BASE + strtoull(symbol, NULL, 16);
     free(symbol);
 }

@@ -144,7 +144,7 @@ static void check(const struct parse_case *cases, size_t n)
     }
 }
 
-#define CHECK(cases) check(cases, sizeof(cases) / sizeof((cases)[0]))
+#define CHECK_ALL(cases) check(cases, sizeof(cases) / sizeof((cases)[0]))
 
 /* ---- tests ----------------------------------------------------------------------------------- */
 
@@ -171,7 +171,7 @@ TEST(statements_and_blocks)
         {"a = 1 +\n2", "a = (+ 1 2)"},
         {"a = (1 +\n2)", "a = (+ 1 2)"},
     };
-    CHECK(cases);
+    CHECK_ALL(cases);
 }
 
 TEST(expressions)
@@ -195,7 +195,7 @@ TEST(expressions)
                                                           "A\"'"},
         {"a = `raw\\n\"x\"\r\ny`", "a = 'raw\\n\"x\"\ny'"},
     };
-    CHECK(cases);
+    CHECK_ALL(cases);
 }
 
 #define ONE_A_LINE ": one statement per line"
@@ -251,7 +251,7 @@ TEST(syntax_errors_have_places)
         {"\xc3\xa9 = =", "! 1:5 expected an expression, got \"=\""}, /* columns count characters */
         {"}\na = 1", "a = 1! 1:1 expected a statement, got \"}\""},
     };
-    CHECK(cases);
+    CHECK_ALL(cases);
 }
 
 TEST(an_error_costs_one_statement)
@@ -266,7 +266,7 @@ TEST(an_error_costs_one_statement)
         {"x y {\n a = 1\n}\nb = 1",
          "b = 1! 1:3 expected \"=\", \"{\" or a label in double quotes, got \"y\""},
     };
-    CHECK(cases);
+    CHECK_ALL(cases);
 }
 
 /* n times `unit`, with `before` and `after`. */

@@ -161,7 +161,7 @@ static void check(const struct eval_case *cases, size_t n)
     }
 }
 
-#define CHECK(cases) check(cases, sizeof(cases) / sizeof((cases)[0]))
+#define CHECK_ALL(cases) check(cases, sizeof(cases) / sizeof((cases)[0]))
 
 /* ---- tests ----------------------------------------------------------------------------------- */
 
@@ -182,7 +182,7 @@ TEST(literals)
         {"any", "{a = 1, a = 2}", "{a=2}"},
         {"any", "[null, {b = 1, a = []}]", "[<null>,{a=[],b=1}]"},
     };
-    CHECK(cases);
+    CHECK_ALL(cases);
 }
 
 TEST(operators)
@@ -221,7 +221,7 @@ TEST(operators)
          "! 1:1 comparing discovered targets is not supported: the targets change while profpull "
          "runs"},
     };
-    CHECK(cases);
+    CHECK_ALL(cases);
 }
 
 TEST(fields_and_indices)
@@ -242,7 +242,7 @@ TEST(fields_and_indices)
          "runs"},
         {"any", "{a = [1, {b = 2}]}.a[1].b", "2"},
     };
-    CHECK(cases);
+    CHECK_ALL(cases);
 }
 
 TEST(names)
@@ -265,7 +265,7 @@ TEST(names)
          "! 1:14 no component, function or variable \"nope\""
          "! 1:27 no component, function or variable \"nope2\""},
     };
-    CHECK(cases);
+    CHECK_ALL(cases);
 }
 
 TEST(environment)
@@ -284,7 +284,7 @@ TEST(environment)
         {"form", "string.to_lower(sys.env(\"A\"))", ""},
         {"form", "[sys.env(\"A\")][0]", "${A:-}"},
     };
-    CHECK(cases);
+    CHECK_ALL(cases);
 }
 
 TEST(functions_of_arrays)
@@ -309,7 +309,7 @@ TEST(functions_of_arrays)
          "[{items=[{k=\"x\",v=1},{k=\"x\",v=2}],k=\"x\"},{items=[{k=\"y\"}],k=\"y\"}]"},
         {"any", "array.group_by([{v = 3}], \"k\", false)", "[{items=[{v=3}],k=\"\"}]"},
     };
-    CHECK(cases);
+    CHECK_ALL(cases);
 }
 
 TEST(functions_of_strings)
@@ -339,7 +339,7 @@ TEST(functions_of_strings)
         {"string", "convert.nonsensitive(sec)", "\"hush\""},
         {"any", "string.to_lower(sec)", "! 1:17 string.to_lower: expected a string, got a secret"},
     };
-    CHECK(cases);
+    CHECK_ALL(cases);
 }
 
 TEST(encodings)
@@ -372,7 +372,7 @@ TEST(encodings)
         {"any", "encoding.url_decode(\"%2\")",
          "! 1:21 encoding.url_decode: expected two hexadecimal digits after \"%\""},
     };
-    CHECK(cases);
+    CHECK_ALL(cases);
 }
 
 #define BOOKS "{\\\"a\\\":[{\\\"b\\\":1},{\\\"b\\\":2}],\\\"c-d\\\":5,\\\"n\\\":{\\\"b\\\":7}}"
@@ -395,7 +395,7 @@ TEST(json_paths)
          "! 1:17 json_path: in the path \"[?(@.x)]\" at character 2: filters and scripts are not "
          "supported"},
     };
-    CHECK(cases);
+    CHECK_ALL(cases);
 }
 
 TEST(formats)
@@ -425,7 +425,7 @@ TEST(formats)
         {"any", "string.format(\"%99999d\", 1)",
          "! 1:15 string.format: a width or precision over 10000"},
     };
-    CHECK(cases);
+    CHECK_ALL(cases);
 }
 
 TEST(conversions)
@@ -467,7 +467,7 @@ TEST(conversions)
         {"list", "\"a\"", "! 1:1 expected a list, got a string"},
         {"list", "null", "[]"},
     };
-    CHECK(cases);
+    CHECK_ALL(cases);
 }
 
 TEST(too_many_values_are_one_error)
