@@ -293,23 +293,35 @@ static enum archive_read load(struct archive_cache *c, struct archive_reader *r,
     return result;
 }
 
-void archive_cache_seed(struct archive_cache *c, const struct archive_source *s, struct sv head)
+void archive_cache_seed(struct archive_cache *c, const struct archive_source *s, uint64_t at,
+                        struct sv part)
 {
+    uint64_t number = at / ARCHIVE_BLOCK_BYTES + (at % ARCHIVE_BLOCK_BYTES > 0);
+    uint64_t blocks = s->size / ARCHIVE_BLOCK_BYTES + (s->size % ARCHIVE_BLOCK_BYTES > 0);
     pthread_mutex_lock(&c->lock);
-    for (uint64_t number = 0; number * ARCHIVE_BLOCK_BYTES < s->size; number++) {
+    for (; number < blocks; number++) {
         struct block_key key = key_at(s, number);
-        size_t at = (size_t)number * ARCHIVE_BLOCK_BYTES;
+        uint64_t skip = number * ARCHIVE_BLOCK_BYTES - at;
         size_t n = size_at(s, number);
-        if (at + n > head.n || map_get(c->blocks, key_of(&key)) != NULL) {
+        if (skip > part.n || n > part.n - skip) {
             break;
+        }
+        if (map_get(c->blocks, key_of(&key)) != NULL) {
+            continue;
         }
         struct block *b = reserve(c, &key, n);
         if (b == NULL) {
             break;
         }
-        memcpy(b->data, head.p + at, n);
+        memcpy(b->data, part.p + skip, n);
+        if (!cache_disk_has(&c->disk, &key)) {
+            pthread_mutex_unlock(&c->lock);
+            keep_on_disk(c, b);
+            pthread_mutex_lock(&c->lock);
+        }
         settle(c, b, true);
     }
+    pthread_cond_broadcast(&c->loaded);
     shrink(c);
     pthread_mutex_unlock(&c->lock);
 }

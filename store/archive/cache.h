@@ -77,9 +77,10 @@ void archive_cache_stats(struct archive_cache *c, struct archive_cache_stats *re
 enum archive_read archive_cache_read(struct archive_cache *c, struct archive_reader *r,
                                      uint64_t offset, size_t n, void *into, struct err *err);
 
-/* Puts the beginning of an object, which the caller has from elsewhere, into memory. Blocks that it
- * does not fill are left out. */
-void archive_cache_seed(struct archive_cache *c, const struct archive_source *s, struct sv head);
+/* Puts a part of an object, which the caller has from elsewhere, into memory and on the disk. `at`
+ * is the offset of the part. Blocks that it does not fill are left out. */
+void archive_cache_seed(struct archive_cache *c, const struct archive_source *s, uint64_t at,
+                        struct sv part);
 /* Reads the blocks between two offsets that are missing, by as few requests as possible. Failures
  * are left to those who read the blocks. */
 void archive_cache_prefetch(struct archive_cache *c, const struct archive_source *s, uint64_t from,

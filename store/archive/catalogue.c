@@ -147,7 +147,7 @@ static void take_entry(struct archive *a, const char *writer, const struct catal
     f = fits ? store_file_ref(f) : NULL;
     pthread_mutex_unlock(&a->lock);
     if (f != NULL) {
-        archive_cache_seed(a->cache, &f->object->index, e->bytes);
+        archive_cache_seed(a->cache, &f->object->index, 0, e->bytes);
         store_file_unref(f);
     }
 }

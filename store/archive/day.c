@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/map.h"
 #include "pprof/merge.h"
+#include "store/archive/day_extents.h"
 #include "store/blob.h"
 #include "store/private.h"
 
@@ -15,8 +16,6 @@
 #define TEXTS_MAX ((size_t)256 * 1024 * 1024)
 #define MERGE_BYTES_MAX ((size_t)64 * 1024 * 1024)
 #define RESULT_BYTES_MAX ((size_t)32 * 1024 * 1024)
-/* Bytes of a table that may be on a page which was begun for an earlier set. */
-#define OPEN_PAGE_BYTES (UINT64_C(64) * 1024)
 #define PIECE 512
 
 /* A series of a source, and its row in the new file. */
@@ -72,15 +71,14 @@ struct building {
     size_t n_members;
     size_t cap;
     struct map *known; /* source and id -> 1 + index of the member */
-    int64_t set_id;
-    /* Counters of rows, and of bytes of rows of points and profiles. */
-    int64_t sets_n;
+    int64_t *merge_of; /* by row of the profile: its merge, or -1 */
+    size_t merge_of_cap;
+    /* Counters of rows. */
     int64_t series_n;
+    int64_t series_written;
     int64_t profiles_n;
     int64_t merges_n;
-    uint64_t row_bytes;
-    uint64_t *row_bytes_at; /* before each range of ret->ranges */
-    size_t ranges_cap;
+    struct day_extents extents;
     uint64_t singles;
     int64_t oldest_ns;
     int64_t newest_ns;
@@ -285,15 +283,14 @@ static bool write_set(struct building *b, const struct from_set *set, struct err
         return false;
     }
     db_bind_blob(st, 1, set->blob);
-    b->set_id = ++b->sets_n;
+    day_extents_add(&b->extents, set->blob.n);
     return db_step(&b->db, st, err) == 0;
 }
 
-/* Writes the series of a set: equal ones of several sources become one. */
-static bool write_series(struct building *b, struct from_set *set, struct err *err)
+/* Numbers the rows of the series of a set: equal ones of several sources become one. */
+static void number_series(struct building *b, struct from_set *set)
 {
     for (struct from_series *s = set->series; s != NULL; s = s->next) {
-        uint64_t columns = s->columns;
         if (s->row != 0) {
             continue;
         }
@@ -301,19 +298,31 @@ static bool write_series(struct building *b, struct from_set *set, struct err *e
         for (struct from_series *other = s->next; other != NULL; other = other->next) {
             if (other->row == 0 && sv_eq(other->labels, s->labels)) {
                 other->row = s->row;
-                columns |= other->columns;
+                s->columns |= other->columns;
             }
+        }
+    }
+}
+
+/* Writes the series of a set, in order of their numbers. */
+static bool write_series(struct building *b, const struct from_set *set, struct err *err)
+{
+    for (const struct from_series *s = set->series; s != NULL; s = s->next) {
+        if (s->row <= b->series_written) {
+            continue; /* equal to one before it */
         }
         sqlite3_stmt *st = db_statement(&b->db, SQL_ADD_SERIES, err);
         if (st == NULL) {
             return false;
         }
-        sqlite3_bind_int64(st, 1, b->set_id);
+        sqlite3_bind_int64(st, 1, b->extents.set_id);
         db_bind_blob(st, 2, s->labels);
-        sqlite3_bind_int64(st, 3, (int64_t)columns);
+        sqlite3_bind_int64(st, 3, (int64_t)s->columns);
         if (db_step(&b->db, st, err) != 0) {
             return false;
         }
+        b->series_written = s->row;
+        day_extents_add(&b->extents, s->labels.n);
     }
     return true;
 }
@@ -367,7 +376,7 @@ static bool write_profile(struct building *b, const struct from_set *set, const 
         return err_memory(err);
     }
     sqlite3_bind_int64(st, 1, m->row);
-    sqlite3_bind_int64(st, 2, b->set_id);
+    sqlite3_bind_int64(st, 2, b->extents.set_id);
     sqlite3_bind_int64(st, 3, m->time_ns);
     sqlite3_bind_int64(st, 4, m->until_ns);
     sqlite3_bind_int64(st, 5, (int64_t)m->hash);
@@ -376,7 +385,7 @@ static bool write_profile(struct building *b, const struct from_set *set, const 
     sqlite3_bind_int64(st, 8, m->new_merge);
     db_bind_blob(st, 9, (struct sv){b->blob.data, b->blob.len});
     sqlite3_bind_int64(st, 10, DB_NO_PLACE);
-    b->row_bytes += b->blob.len + 40;
+    day_extents_add(&b->extents, b->blob.len + 40);
     b->oldest_ns = m->time_ns < b->oldest_ns ? m->time_ns : b->oldest_ns;
     b->newest_ns = m->time_ns > b->newest_ns ? m->time_ns : b->newest_ns;
     return db_step(&b->db, st, err) == 0;
@@ -408,7 +417,7 @@ static bool write_point(struct building *b, const struct from_series *s, sqlite3
     sqlite3_bind_int64(st, 3, (int64_t)hash);
     sqlite3_bind_int64(st, 4, m->row);
     db_bind_blob(st, 5, (struct sv){b->blob.data, b->blob.len});
-    b->row_bytes += b->blob.len + 30;
+    day_extents_add(&b->extents, b->blob.len + 30);
     return db_step(&b->db, st, err) == 0;
 }
 
@@ -456,6 +465,7 @@ static bool write_body(struct building *b, const struct member *m, const struct 
     db_bind_blob(st, 2, item->data);
     bool ok = db_step(&b->db, st, err) == 0;
     (void)sqlite3_clear_bindings(st);
+    day_extents_add(&b->extents, item->data.n);
     b->singles++;
     return ok;
 }
@@ -498,7 +508,7 @@ static bool write_merge(struct building *b, const struct from_set *set, const st
     if (st == NULL) {
         return false;
     }
-    sqlite3_bind_int64(st, 1, b->set_id);
+    sqlite3_bind_int64(st, 1, b->extents.set_id);
     sqlite3_bind_int64(st, 2, first->time_ns);
     sqlite3_bind_int64(st, 3, item->until_ns);
     sqlite3_bind_int64(st, 4, first->row);
@@ -508,6 +518,7 @@ static bool write_merge(struct building *b, const struct from_set *set, const st
     db_bind_blob(st, 8, data);
     bool ok = db_step(&b->db, st, err) == 0;
     (void)sqlite3_clear_bindings(st);
+    day_extents_add(&b->extents, b->blob.len + data.n);
     return ok;
 }
 
@@ -627,66 +638,72 @@ static bool write_bytes(struct building *b, const struct from_set *set, struct e
 
 /* ---- all of it ------------------------------------------------------------------------------- */
 
-static bool file_bytes(struct building *b, uint64_t *ret, struct err *err)
+/* Keeps the merges of the members, which are known when their bytes are written. */
+static bool keep_merges(struct building *b, struct err *err)
 {
-    return db_data_bytes(&b->db, ret, err);
-}
-
-static bool begin_range(struct building *b, struct err *err)
-{
-    struct day *d = b->ret;
-    if (d->n_ranges == b->ranges_cap) {
-        size_t cap = b->ranges_cap == 0 ? 64 : 2 * b->ranges_cap;
-        struct day_range *ranges = reallocarray(d->ranges, cap, sizeof(ranges[0]));
-        d->ranges = ranges != NULL ? ranges : d->ranges;
-        uint64_t *at = reallocarray(b->row_bytes_at, cap, sizeof(at[0]));
-        b->row_bytes_at = at != NULL ? at : b->row_bytes_at;
-        if (ranges == NULL || at == NULL) {
+    size_t n = (size_t)b->profiles_n;
+    if (n > b->merge_of_cap) {
+        int64_t *merge_of = reallocarray(b->merge_of, 2 * n, sizeof(merge_of[0]));
+        if (merge_of == NULL) {
             return err_memory(err);
         }
-        b->ranges_cap = cap;
+        b->merge_of = merge_of;
+        b->merge_of_cap = 2 * n;
     }
-    struct day_range *r = &d->ranges[d->n_ranges];
-    *r = (struct day_range){.set_id = b->set_id};
-    b->row_bytes_at[d->n_ranges++] = b->row_bytes;
-    return file_bytes(b, &r->from, err);
-}
-
-/* Ends the last range. Its first rows may be on pages that were begun for earlier sets. */
-static bool end_range(struct building *b, struct err *err)
-{
-    struct day *d = b->ret;
-    struct day_range *r = &d->ranges[d->n_ranges - 1];
-    size_t i = d->n_ranges - 1;
-    uint64_t at = b->row_bytes_at[i];
-    while (i > 0 && at - b->row_bytes_at[i] < OPEN_PAGE_BYTES) {
-        i--;
+    for (size_t i = 0; i < b->n_members; i++) {
+        b->merge_of[b->members[i].row - 1] = b->members[i].new_merge;
     }
-    if (!file_bytes(b, &r->until, err)) {
-        return false;
-    }
-    /* An earlier range begins where the one before it ended. */
-    r->from = i < d->n_ranges - 1 && i > 0 ? d->ranges[i - 1].until : i == 0 ? 0 : r->from;
     return true;
 }
 
-static bool build_set(struct building *b, struct from_set *set, struct err *err)
+static bool write_bytes_of_set(struct building *b, struct from_set *set, struct err *err)
 {
-    if (!write_set(b, set, err) || !begin_range(b, err) || !write_series(b, set, err) ||
-        !gather_members(b, set, err) || !write_bytes(b, set, err)) {
+    number_series(b, set);
+    return day_extents_begin(&b->extents, &b->db, err) && gather_members(b, set, err) &&
+           write_bytes(b, set, err) && keep_merges(b, err) &&
+           day_extents_end(&b->extents, &b->db, err);
+}
+
+static bool write_rows_of_set(struct building *b, const struct from_set *set, int64_t profiles,
+                              struct err *err)
+{
+    if (!day_extents_begin(&b->extents, &b->db, err) || !write_set(b, set, err) ||
+        !write_series(b, set, err) || !gather_members(b, set, err)) {
         return false;
     }
+    if (b->profiles_n > profiles) {
+        return err_set(err, ERR_INPUT, "a file has changed while its day was built");
+    }
     for (size_t i = 0; i < b->n_members; i++) {
+        b->members[i].new_merge = b->merge_of[b->members[i].row - 1];
         if (!go_on(b) || !write_profile(b, set, &b->members[i], err)) {
             return false;
         }
     }
-    for (const struct from_series *s = set->series; s != NULL; s = s->next) {
-        if (!go_on(b) || !each_point(b, s, write_point, err)) {
-            return false;
-        }
+    bool ok = true;
+    for (const struct from_series *s = set->series; ok && s != NULL; s = s->next) {
+        ok = go_on(b) && each_point(b, s, write_point, err);
     }
-    return end_range(b, err);
+    return ok && day_extents_end(&b->extents, &b->db, err);
+}
+
+/* Writes the bytes of all sets, then all other rows. If the rows of a set followed its bytes,
+ * SQLite would scatter them: it moves the first rows of a table to the end of the file when they
+ * fill a page, and later rows fill up pages that began far before. */
+static bool write_sets(struct building *b, struct err *err)
+{
+    bool ok = true;
+    for (struct from_set *set = b->sets; ok && set != NULL; set = set->next) {
+        ok = write_bytes_of_set(b, set, err);
+    }
+    int64_t profiles = b->profiles_n;
+    b->profiles_n = 0;
+    ok = ok && day_extents_take(&b->extents, false, b->ret, err) &&
+         db_data_bytes(&b->db, &b->ret->rows_from, err);
+    for (const struct from_set *set = b->sets; ok && set != NULL; set = set->next) {
+        ok = write_rows_of_set(b, set, profiles, err);
+    }
+    return ok && day_extents_take(&b->extents, true, b->ret, err);
 }
 
 static bool write_state(struct building *b, struct err *err)
@@ -733,13 +750,8 @@ static bool build_all(struct building *b, struct err *err)
             return false;
         }
     }
-    if (!db_run(&b->db, SQL_BEGIN, err)) {
+    if (!db_run(&b->db, SQL_BEGIN, err) || !write_sets(b, err)) {
         return false;
-    }
-    for (struct from_set *set = b->sets; set != NULL; set = set->next) {
-        if (!build_set(b, set, err)) {
-            return false;
-        }
     }
     if ((uint64_t)b->profiles_n != total) {
         return err_set(err, ERR_INPUT, "%lld of %llu profiles have series",
@@ -770,7 +782,8 @@ bool day_build(const struct day_options *o, struct day *ret, struct err *err)
     map_free(b.by_blob, NULL);
     map_free(b.known, NULL);
     free(b.members);
-    free(b.row_bytes_at);
+    free(b.merge_of);
+    free(b.extents.at);
     buf_done(&b.blob);
     buf_done(&b.out);
     buf_done(&b.copy);

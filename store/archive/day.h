@@ -2,8 +2,9 @@
  *
  * The result has all profiles of its sources, with their times, sums and hashes; so timelines do
  * not change. The bytes of profiles that can be merged are merged to one for each series and
- * `merge_ms`. Everything of a set of labels lies together, in order of time, so that one range of
- * the file has what a query of one service reads. Rows get new numbers, so profiles get new ids.
+ * `merge_ms`. The bytes of all sets of labels come first, set after set; then come the other rows
+ * of all sets, in the same order. So one range of the bytes and one of the rows have what a query
+ * of one service reads. Rows get new numbers, so profiles get new ids.
  *
  * Blocks on the disk and on the sources, which may be remote. One thread.
  */
@@ -20,11 +21,14 @@
 /* Limit of the sources of one database: all of them are open at the same time. */
 #define DAY_SOURCES_MAX 64
 
-/* The bytes of the file that have the rows of a set, and perhaps some of its neighbours. */
+/* The ranges of the file that have the bytes of the profiles of a set, and its other rows; and
+ * perhaps some of its neighbours. */
 struct day_range {
     int64_t set_id;
     uint64_t from;
     uint64_t until;
+    uint64_t rows_from;
+    uint64_t rows_until;
 };
 
 struct day_options {
@@ -41,6 +45,7 @@ struct day {
     uint64_t profiles;
     struct day_range *ranges; /* in order of set ids, for free() */
     size_t n_ranges;
+    uint64_t rows_from;   /* the bytes of profiles end here */
     size_t failed_source; /* index of the source that is at fault; SIZE_MAX: none is */
 };
 

@@ -221,16 +221,33 @@ static bool list_replaced(struct archive *a, const struct sources *s, struct arc
     return ok && day->replaces != NULL;
 }
 
-static bool read_head(int fd, uint64_t bytes, struct arena *arena, struct archive_day *day,
+static bool read_part(int fd, uint64_t at, size_t n, struct arena *arena, struct sv *ret,
                       struct err *err)
 {
-    size_t n = bytes < ARCHIVE_HEAD_BYTES ? (size_t)bytes : ARCHIVE_HEAD_BYTES;
-    char *head = arena_alloc(arena, n + 1);
-    if (head == NULL) {
+    char *part = arena_alloc(arena, n + 1);
+    if (part == NULL) {
         return err_memory(err);
     }
-    day->head = (struct sv){head, n};
-    return pread(fd, head, n, 0) == (ssize_t)n || err_sys(err, "cannot read " DAY_FILE);
+    *ret = (struct sv){part, n};
+    return pread(fd, part, n, (off_t)at) == (ssize_t)n || err_sys(err, "cannot read " DAY_FILE);
+}
+
+/* Reads the parts of the file that its index has: the beginning, and the blocks with the rows after
+ * the bytes of profiles, unless they are many. */
+static bool read_ends(int fd, uint64_t bytes, uint64_t rows_from, struct arena *arena,
+                      struct archive_day *day, struct err *err)
+{
+    size_t n = bytes < ARCHIVE_HEAD_BYTES ? (size_t)bytes : ARCHIVE_HEAD_BYTES;
+    if (!read_part(fd, 0, n, arena, &day->head, err)) {
+        return false;
+    }
+    uint64_t at = rows_from - rows_from % ARCHIVE_BLOCK_BYTES;
+    at = at < n ? n : at;
+    if (at >= bytes || bytes - at > ARCHIVE_TAIL_MAX) {
+        return true;
+    }
+    day->tail_at = at;
+    return read_part(fd, at, (size_t)(bytes - at), arena, &day->tail, err);
 }
 
 /* Puts the day on the list, as the twin of its parts that are on this disk. */
@@ -265,7 +282,8 @@ static enum bucket_result put_day(struct archive *a, const struct sources *s, co
                                    .bytes = (uint64_t)st.st_size,
                                    .profiles = built->profiles};
     enum bucket_result result = BUCKET_FILE;
-    if (list_replaced(a, s, &day, arena) && read_head(u.fd, u.name.bytes, arena, &day, err) &&
+    if (list_replaced(a, s, &day, arena) &&
+        read_ends(u.fd, u.name.bytes, built->rows_from, arena, &day, err) &&
         archive_hash_file(u.fd, u.name.bytes, u.name.hash, err)) {
         result = archive_put(&u, &file, err);
     }

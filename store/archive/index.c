@@ -94,8 +94,12 @@ static void put_day(const struct archive_day *day, struct buf *out)
         put_number(out, (uint64_t)day->ranges[i].set_id);
         put_number(out, day->ranges[i].from);
         put_number(out, day->ranges[i].until);
+        put_number(out, day->ranges[i].rows_from);
+        put_number(out, day->ranges[i].rows_until);
     }
     put_text(out, day->head);
+    put_number(out, day->tail_at);
+    put_text(out, day->tail);
 }
 
 bool archive_index_write(struct db *db, const char *etag, uint64_t bytes,
@@ -176,18 +180,22 @@ static bool take_day(struct cursor *c, struct arena *arena, struct archive_day *
     *ret = (struct archive_day){.replaces = replaces, .n_replaces = c->ok ? (size_t)n : 0};
     left = (size_t)(c->end - c->p);
     n = take_number(c);
-    /* Each range has at least three bytes. */
-    c->ok = c->ok && n <= left / 3;
+    /* Each range has at least five bytes. */
+    c->ok = c->ok && n <= left / 5;
     struct day_range *ranges = arena_array(arena, c->ok ? (size_t)n + 1 : 1, sizeof(ranges[0]));
     for (size_t i = 0; ranges != NULL && c->ok && i < n; i++) {
         ranges[i].set_id = (int64_t)take_number(c);
         ranges[i].from = take_number(c);
         ranges[i].until = take_number(c);
+        ranges[i].rows_from = take_number(c);
+        ranges[i].rows_until = take_number(c);
         c->ok = c->ok && (i == 0 || ranges[i].set_id > ranges[i - 1].set_id);
     }
     ret->ranges = ranges;
     ret->n_ranges = c->ok ? (size_t)n : 0;
     ret->head = take_text(c);
+    ret->tail_at = take_number(c);
+    ret->tail = take_text(c);
     return replaces != NULL && ranges != NULL;
 }
 

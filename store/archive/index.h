@@ -4,8 +4,8 @@
  * The object begins with a line of text that has the version of the format. Then come the
  * compressed fields, and a checksum. The fields are: ETag and size of the file, its numbers, and
  * the rows of its tables of series and sets. The index of a day has more: the names of the objects
- * that it replaces, where the file has what belongs to a set, and the beginning of the file. The
- * bytes come from outside; a reader trusts none of them. Any thread.
+ * that it replaces, where the file has what belongs to a set, the beginning of the file, and its
+ * end, unless that is large. The bytes come from outside; a reader trusts none of them. Any thread.
  */
 #ifndef PROFPULL_STORE_ARCHIVE_INDEX_H
 #define PROFPULL_STORE_ARCHIVE_INDEX_H
@@ -46,7 +46,9 @@ struct archive_day {
     size_t n_replaces;
     const struct day_range *ranges; /* in order of set ids */
     size_t n_ranges;
-    struct sv head; /* the first bytes of the file */
+    struct sv head;   /* the first bytes of the file */
+    struct sv tail;   /* the last bytes of the file, or empty */
+    uint64_t tail_at; /* offset of the tail */
 };
 
 struct archive_index {

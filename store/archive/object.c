@@ -411,7 +411,10 @@ static bool take_index(struct archive_object *o, const struct archive_index *ind
     }
     pthread_mutex_unlock(&o->archive->lock);
     if (ok && index->day.head.n > 0) {
-        archive_cache_seed(o->archive->cache, &o->data, index->day.head);
+        archive_cache_seed(o->archive->cache, &o->data, 0, index->day.head);
+    }
+    if (ok && index->day.tail.n > 0) {
+        archive_cache_seed(o->archive->cache, &o->data, index->day.tail_at, index->day.tail);
     }
     return ok;
 }
@@ -544,8 +547,10 @@ void archive_prefetch(struct store_file *f, const struct series_list *list,
             r++;
         }
         if (r < o->n_ranges && o->ranges[r].set_id == set_id) {
-            archive_cache_prefetch(o->archive->cache, &o->data, o->ranges[r].from,
-                                   o->ranges[r].until);
+            struct archive_cache *cache = o->archive->cache;
+            archive_cache_prefetch(cache, &o->data, o->ranges[r].rows_from,
+                                   o->ranges[r].rows_until);
+            archive_cache_prefetch(cache, &o->data, o->ranges[r].from, o->ranges[r].until);
         }
     }
 }

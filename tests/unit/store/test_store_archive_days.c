@@ -372,3 +372,72 @@ TEST(a_catalogue_saves_the_requests_for_indexes)
     assert_int_equal(stats.foreign, 0);
     free(want);
 }
+
+static bool count_body(void *arg, const struct store_body *body)
+{
+    size_t *n = arg;
+    *n += body->data.n > 0;
+    return true;
+}
+
+/* Asks a reader with an empty cache for the profiles of a service. Returns the requests for the
+ * database of the day. */
+static unsigned gets_for_service(struct fake *f, int service, size_t want)
+{
+    SCOPED(archive_rig) r;
+    struct partial partial = {.parts = 0};
+    struct err err = ERR_INIT;
+    char text[64];
+    size_t n = 0;
+    (void)snprintf(text, sizeof(text), "{service_name=\"s%d\"}", service);
+    struct selector *selector = selector_parse(sv_from(text), &err);
+    assert_non_null(selector);
+    archive_rig_reader(&r, f);
+    archive_rig_round(&r, f);
+    unsigned before = f->gets;
+    const struct store_scan scan = {.range = {.from_ns = RIG_T0,
+                                              .until_ns = RIG_T0 + 1000 * RIG_HOUR,
+                                              .selector = selector,
+                                              .partial = &partial},
+                                    .with_data = true};
+    assert_true(store_each_body(r.store.store, &scan, count_body, &n, &err));
+    CHECK_STR(partial.why, "", text);
+    assert_int_equal(n, want);
+    selector_free(selector);
+    return f->gets - before - 1; /* the index */
+}
+
+/* The tables of the day have several pages each, and its file is larger than what its index has. */
+TEST(one_request_has_the_profiles_of_a_service)
+{
+    enum { SERVICES = 60, HOURS = 24, NAME = 1500 };
+    SCOPED(fake) f;
+    SCOPED(archive_rig) r;
+    char name[NAME + 1];
+    char labels[64];
+    uint32_t seed = 1;
+    fake_init(&f);
+    archive_rig_init(&r, &f, "w1");
+    r.options.merge_ms = 60 * 60 * MS_PER_S;
+    store_rig_reopen(&r.store);
+    for (int i = 0; i < HOURS * SERVICES; i++) {
+        for (size_t k = 0; k < NAME; k++) {
+            seed = seed * 1664525 + 1013904223;
+            name[k] = k % 60 == 59 ? ' ' : (char)('a' + (seed >> 24) % 26);
+        }
+        name[NAME] = '\0';
+        const struct pprof_row row = {name, "", {1}};
+        (void)snprintf(labels, sizeof(labels), "__name__=cpu,service_name=s%d", i % SERVICES);
+        rig_put(&r.store, labels,
+                RIG_T0 + i / SERVICES * RIG_HOUR + (1 + i % SERVICES) * RIG_SECOND, "cpu/ns", &row,
+                1, NULL);
+    }
+    archive_rig_at(&r, &f, 25 * HOUR);
+    archive_rig_at(&r, &f, 32 * HOUR);
+    archive_rig_at(&r, &f, 35 * HOUR);
+    assert_int_equal(fake_count(&f, "w1/data/"), 1);
+    assert_true(fake_like(&f, "w1/data/" DAY_NAME)->n > 2 * ARCHIVE_HEAD_BYTES);
+    for (int service = 0; service < SERVICES; service += 7) {
+        assert_true(gets_for_service(&f, service, HOURS) <= 1);
+    }
+}
