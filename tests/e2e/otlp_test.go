@@ -55,10 +55,8 @@ func TestOtlpOutage(t *testing.T) {
 	s := startOtlp(t)
 	s.Faults.Set(&loop.Fault{Status: 503})
 	targets := someTargets(t, 5)
-	config := strings.Replace(spoolConfig(s.URL(), t.TempDir(), "fsync: 1m", targets...), "write:\n  - ", `write:
-  - protocol: otlp
-    otlp: {compression: none, original_payload: true, resource_attributes: {instance: "", job: team.job}}
-    `, 1)
+	config := strings.Replace(spoolConfig(s.URL(), t.TempDir(), "fsync: 1m", targets...), "write:\n  - {", `write:
+  - {protocol: otlp, otlp: {compression: none, original_payload: true, resource_attributes: {instance: "", job: team.job}}, `, 1)
 	p := run(t, config, "--drain-timeout", "300ms")
 	p.waitQueued("main", 30)
 	p.stop()

@@ -223,6 +223,7 @@ func TestRetryAfter(t *testing.T) {
 			if s.protocol != "push" && c.name != "seconds" && c.name != "text" {
 				continue
 			}
+			c := c
 			c.name += "_" + s.protocol
 			c.destination = s.start(t)
 			c.faults.Set(&loop.Fault{Status: 429, Header: http.Header{"Retry-After": {c.header}}, Times: 1})

@@ -126,6 +126,7 @@ func TestOutageInWords(t *testing.T) {
 	}
 	config, servers := "", map[string]*pyroscope.Server{}
 	for name, fault := range faults {
+		fault := fault
 		fault.Times = 60
 		s := newPyroscope(t, pyroscope.Options{})
 		s.Faults.Set(&fault)

@@ -128,10 +128,8 @@ func TestS3Outage(t *testing.T) {
 	s := startS3(t)
 	s.Domain = "s3.eu-test-1.example"
 	s.Faults.Set(&loop.Fault{Status: http.StatusServiceUnavailable, Body: s3.Error("SlowDown", "Please reduce your request rate.", "")})
-	config := strings.Replace(spoolConfig("s3://profiles", t.TempDir(), "fsync: 1m", someTargets(t, 5)...), "write:\n  - ", fmt.Sprintf(`write:
-  - proxy_url: %q
-    s3: {endpoint: "http://%s", path_style: false, region: %s, access_key_id: %s, secret_access_key: %q}
-    `, s.URL(), s.Domain, s.Region, s.KeyID, s.Secret), 1)
+	config := strings.Replace(spoolConfig("s3://profiles", t.TempDir(), "fsync: 1m", someTargets(t, 5)...), "write:\n  - {", fmt.Sprintf(`write:
+  - {proxy_url: %q, s3: {endpoint: "http://%s", path_style: false, region: %s, access_key_id: %s, secret_access_key: %q}, `, s.URL(), s.Domain, s.Region, s.KeyID, s.Secret), 1)
 	p := run(t, config, "--drain-timeout", "300ms")
 	p.waitQueued("main", 30)
 	p.stop()
@@ -202,9 +200,8 @@ func TestS3WebIdentity(t *testing.T) {
 	t.Cleanup(service.Down)
 	writeFile(t, dir, "token", []byte("hunter2-first\n"))
 	s := service.bucket
-	config := strings.Replace(spoolConfig("s3://profiles/p", t.TempDir(), "fsync: 1m", someTargets(t, 1)...), "write:\n  - ", fmt.Sprintf(`write:
-  - s3: {endpoint: %q, region: %s, credentials: auto}
-    `, s.URL(), s.Region), 1)
+	config := strings.Replace(spoolConfig("s3://profiles/p", t.TempDir(), "fsync: 1m", someTargets(t, 1)...), "write:\n  - {", fmt.Sprintf(`write:
+  - {s3: {endpoint: %q, region: %s, credentials: auto}, `, s.URL(), s.Region), 1)
 	p := runWithin(t, []string{"AWS_ROLE_ARN=arn:aws:iam::1:role/profiles", "AWS_WEB_IDENTITY_TOKEN_FILE=" + dir + "/token",
 		"AWS_ENDPOINT_URL_STS=" + service.URL(), "AWS_ACCESS_KEY_ID=", "AWS_SECRET_ACCESS_KEY="}, "--config", writeConfig(t, config))
 	p.wait("the first object", func() string {
@@ -275,9 +272,8 @@ func TestS3EndsWhileItWaitsForKeys(t *testing.T) {
 	t.Cleanup(service.Down)
 	t.Cleanup(func() { close(release) })
 	writeFile(t, dir, "token", []byte("hunter2"))
-	config := strings.Replace(spoolConfig("s3://profiles/p", t.TempDir(), "fsync: 1m", someTargets(t, 1)...), "write:\n  - ", fmt.Sprintf(`write:
-  - s3: {endpoint: %q, region: %s, credentials: web_identity}
-    `, s.URL(), s.Region), 1)
+	config := strings.Replace(spoolConfig("s3://profiles/p", t.TempDir(), "fsync: 1m", someTargets(t, 1)...), "write:\n  - {", fmt.Sprintf(`write:
+  - {s3: {endpoint: %q, region: %s, credentials: web_identity}, `, s.URL(), s.Region), 1)
 	p := runWithin(t, []string{"AWS_ROLE_ARN=arn", "AWS_WEB_IDENTITY_TOKEN_FILE=" + dir + "/token", "AWS_ENDPOINT_URL_STS=" + service.URL()},
 		"--config", writeConfig(t, config), "--drain-timeout", "300ms")
 	<-asked
