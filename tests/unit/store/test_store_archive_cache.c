@@ -188,6 +188,32 @@ TEST(blocks_on_disk_outlive_the_process)
     free(directory);
 }
 
+/* A part in the middle: blocks that it has no beginning or no end of are left out. */
+TEST(parts_from_elsewhere_are_kept_on_disk)
+{
+    SCOPED(object) o;
+    char *directory = testing_mkdtemp();
+    object_init(&o, 1, 5 * BLOCK + 100);
+    struct archive_cache *c = cache_of(directory, 100 * BLOCK);
+    archive_cache_seed(c, &o.source, BLOCK / 2,
+                       (struct sv){(const char *)o.bytes + BLOCK / 2, (size_t)(2 * BLOCK)});
+    archive_cache_seed(c, &o.source, 4 * BLOCK,
+                       (struct sv){(const char *)o.bytes + 4 * BLOCK, (size_t)BLOCK + 100});
+    archive_cache_seed(c, &o.source, UINT64_MAX, SV("after the end"));
+    archive_cache_free(c);
+    assert_int_equal(files_in(directory), 3);
+    c = cache_of(directory, 100 * BLOCK);
+    struct archive_reader r = {.source = &o.source};
+    check_read(c, &r, &o, BLOCK, BLOCK);
+    check_read(c, &r, &o, 4 * BLOCK, BLOCK + 100);
+    assert_int_equal(o.requests, 0);
+    check_read(c, &r, &o, 2 * BLOCK, 1);
+    assert_int_equal(o.requests, 1);
+    archive_cache_free(c);
+    testing_rmdir(directory);
+    free(directory);
+}
+
 TEST(the_disk_is_bounded_and_foreign_files_stay)
 {
     SCOPED(object) o;
