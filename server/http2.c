@@ -29,6 +29,7 @@ struct http2 {
     int64_t head_ms;   /* the time at which the head now arriving began; 0: none arrives */
     bool ended;        /* GOAWAY is queued or sent */
     bool broken;       /* libnghttp2 has failed: nothing more can be sent */
+    bool leaves;       /* the client has sent a GOAWAY that libnghttp2 refuses */
     int64_t ended_ms;
     bool spent;                   /* the budget is used up */
     enum connection_end spent_on; /* by what, in the end */
@@ -102,13 +103,16 @@ static void note_refused(struct http2 *h)
 }
 
 /* libnghttp2 refuses streams beyond the limit itself until the client has acknowledged the limit.
- * Afterwards such a stream is an error of the connection. */
+ * Afterwards such a stream is an error of the connection.
+ *
+ * The last stream in a GOAWAY of grpc-go is 2^31-1, which RFC 9113, 6.8 allows. libnghttp2 takes it
+ * for an error, since it is no stream of the server. */
 static int http2_on_invalid_frame(nghttp2_session *session, const nghttp2_frame *frame, int error,
                                   void *arg)
 {
     struct http2 *h = arg;
     (void)session;
-    (void)frame;
+    h->leaves = h->leaves || frame->hd.type == NGHTTP2_GOAWAY;
     if (error == NGHTTP2_ERR_REFUSED_STREAM) {
         h->asks = true;
         note_refused(h);
@@ -249,7 +253,7 @@ static int http2_on_frame_sent(nghttp2_session *session, const nghttp2_frame *fr
         note_sent(h, frame->hd.stream_id);
     }
     if (frame->hd.type == NGHTTP2_GOAWAY && frame->goaway.error_code != NGHTTP2_NO_ERROR) {
-        note_end(h, CONNECTION_PROTOCOL);
+        note_end(h, h->leaves ? CONNECTION_DONE : CONNECTION_PROTOCOL);
     }
     return 0;
 }

@@ -268,6 +268,16 @@ TEST_ON(struct fixture *f, goaway_between_a_request_and_its_answer)
     assert_int_equal(a.goaway, UINT32_MAX);
 }
 
+/* grpc-go says goodbye with the largest number of a stream. */
+TEST_ON(struct fixture *f, goaway_with_the_largest_stream)
+{
+    struct h2_client c = h2_dial(f->server, SV(""));
+    assert_true(h2_get(&c, 1, "/ok"));
+    h2_frame(&c, NGHTTP2_GOAWAY, 0, 0, (struct sv){"\177\377\377\377\0\0\0\0", 8});
+    h2_close(&c);
+    check_ended(f, "done", "");
+}
+
 /* ---- streams --------------------------------------------------------------------------------- */
 
 TEST(streams_that_are_given_up)
