@@ -26,7 +26,7 @@ for part in unit replay delta-diff e2e; do
   if [ "$part" = e2e ]; then
     wait
   else
-    part "$part" 10
+    part "$part" 5
   fi
   echo "== $part"
   tee -a "$log" <"$logs/$part"

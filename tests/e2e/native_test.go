@@ -125,10 +125,14 @@ func startDebuginfod(t *testing.T, dir, buildID string) string {
 	if err != nil {
 		t.Skip("debuginfod is missing: scripts/deps.sh test")
 	}
-	listener, err := net.Listen("tcp", "127.0.0.1:0") // debuginfod does not say which port it has chosen
-	must(t, err)
-	_, port, _ := net.SplitHostPort(listener.Addr().String())
-	must(t, listener.Close())
+	// debuginfod does not say which port it has chosen. Below 32768 no connection of another test takes it meanwhile.
+	port := ""
+	for n := 20000 + os.Getpid()%10000; port == ""; n++ {
+		if listener, err := net.Listen("tcp", fmt.Sprintf(":%d", n)); err == nil {
+			port = fmt.Sprint(n)
+			must(t, listener.Close())
+		}
+	}
 	startProgram(t, exec.Command(program, "-F", "-p", port, "-d", filepath.Join(t.TempDir(), "index.sqlite"), "-t", "1", dir))
 	url := "http://127.0.0.1:" + port
 	wait(t, "debuginfod to scan its directory", func() string {
