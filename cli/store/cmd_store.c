@@ -20,6 +20,30 @@ static const char *store_credentials(size_t i)
     return i < sizeof(all) / sizeof(all[0]) ? credentials_source_name(all[i]) : NULL;
 }
 
+/* Returns true if there are options that the endpoint of --config sets. */
+static bool has_settings(const struct store_args *args)
+{
+    return args->endpoint != NULL || args->credentials != NULL || args->credentials_file != NULL ||
+           args->region != NULL || args->ca_file != NULL;
+}
+
+/* Returns what is wrong with the options; "" if nothing is. */
+static const char *problem_of_options(const struct store_args *args, bool is_bucket)
+{
+    if (args->writer != NULL && !is_bucket) {
+        return "--writer goes with a BUCKET: a directory has no writers";
+    }
+    if (args->writer != NULL && !archive_is_writer(sv_from(args->writer))) {
+        return "--writer: expected at most 63 letters, digits, \".\", \"_\" and \"-\", not "
+               "beginning with \".\"";
+    }
+    if (args->config != NULL && has_settings(args)) {
+        return "with --config, the settings of the endpoint's store.archive are used: set them "
+               "there";
+    }
+    return args->from_ns > args->until_ns ? "--from is later than --until" : "";
+}
+
 /* Returns what is wrong with the arguments; "" if nothing is. */
 static const char *problem_of(const struct store_args *args, const char *what,
                               char *const *operands, size_t n)
@@ -39,20 +63,7 @@ static const char *problem_of(const struct store_args *args, const char *what,
     if (strcmp(what, "push") == 0 && args->writer == NULL) {
         return "--writer is needed: the name under which the files are stored";
     }
-    if (args->writer != NULL && !is_bucket) {
-        return "--writer goes with a BUCKET: a directory has no writers";
-    }
-    if (args->writer != NULL && !archive_is_writer(sv_from(args->writer))) {
-        return "--writer: expected at most 63 letters, digits, \".\", \"_\" and \"-\", not "
-               "beginning with \".\"";
-    }
-    if (args->config != NULL &&
-        (args->endpoint != NULL || args->credentials != NULL || args->credentials_file != NULL ||
-         args->region != NULL || args->ca_file != NULL)) {
-        return "with --config, the settings of the endpoint's store.archive are used: set them "
-               "there";
-    }
-    return args->from_ns > args->until_ns ? "--from is later than --until" : "";
+    return problem_of_options(args, is_bucket);
 }
 
 static int run_store(const void *arg, char *const *operands, size_t n)
