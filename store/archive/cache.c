@@ -119,6 +119,7 @@ static void shrink(struct archive_cache *c)
 {
     while (c->stats.memory > memory_max(c) && c->oldest != NULL && c->oldest != c->newest) {
         struct block *b = c->oldest;
+        /* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): unlink_block() has changed c->oldest */
         unlink_block(c, b);
         forget(c, b);
     }

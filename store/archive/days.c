@@ -68,35 +68,56 @@ static bool is_replacing(struct archive *a, const struct store_file *f)
     return false;
 }
 
+/* Returns true if the object may be part of a merged day. */
+static bool is_source(const struct archive *a, const struct store_file *f)
+{
+    return strcmp(f->object->writer, a->writer) == 0 && is_of_a_day(f) &&
+           f->object->state == OBJECT_FINE && !f->object->apart;
+}
+
+/* Returns true if all readers know the object, and those that it replaces are gone. */
+static bool is_settled(struct archive *a, const struct store_file *f, int64_t server_ns)
+{
+    bool whole = f->name.length_ms == ARCHIVE_DAY_MS;
+    return f->object->modified_ns + ARCHIVE_SETTLED_NS < server_ns &&
+           (!whole || (f->object->known && !is_replacing(a, f)));
+}
+
+/* Lists the objects of the day that begins with file i. Returns their number; 0 if the day is not
+ * to be merged. */
+static size_t list_day(struct archive *a, size_t i, int64_t server_ns, struct store_file **ret)
+{
+    int64_t day = day_of(a->files[i]);
+    bool fine = (day + 1) * ARCHIVE_DAY_MS * NS_PER_MS + ARCHIVE_SETTLED_NS < server_ns;
+    size_t n = 0;
+    for (; i < a->n_files; i++) {
+        struct store_file *f = a->files[i];
+        if (!is_source(a, f)) {
+            continue;
+        }
+        if (day_of(f) != day) {
+            break;
+        }
+        fine = fine && is_settled(a, f, server_ns);
+        if (n < DAY_SOURCES_MAX) {
+            ret[n++] = f;
+        }
+    }
+    return fine && n > 1 ? n : 0;
+}
+
 /* Chooses the objects of the first day that is to be merged. Returns their number. */
 static size_t choose(struct archive *a, int64_t server_ns, struct store_file **ret)
 {
     size_t n = 0;
-    bool fine = true;
     int64_t day = -1;
     pthread_mutex_lock(&a->lock);
-    for (size_t i = 0; i <= a->n_files; i++) {
-        struct store_file *f = i < a->n_files ? a->files[i] : NULL;
-        if (f != NULL && (strcmp(f->object->writer, a->writer) != 0 || !is_of_a_day(f) ||
-                          f->object->state != OBJECT_FINE || f->object->apart)) {
-            continue;
-        }
-        if (f == NULL || day_of(f) != day) {
-            if (fine && n > 1) {
-                break;
-            }
-            n = 0;
-            day = f != NULL ? day_of(f) : day;
-            fine = (day + 1) * ARCHIVE_DAY_MS * NS_PER_MS + ARCHIVE_SETTLED_NS < server_ns;
-        }
-        bool whole = f != NULL && f->name.length_ms == ARCHIVE_DAY_MS;
-        fine = fine && f != NULL && f->object->modified_ns + ARCHIVE_SETTLED_NS < server_ns &&
-               (!whole || (f->object->known && !is_replacing(a, f)));
-        if (f != NULL && n < DAY_SOURCES_MAX) {
-            ret[n++] = f;
+    for (size_t i = 0; n == 0 && i < a->n_files; i++) {
+        if (is_source(a, a->files[i]) && day_of(a->files[i]) != day) {
+            day = day_of(a->files[i]);
+            n = list_day(a, i, server_ns, ret);
         }
     }
-    n = fine && n > 1 ? n : 0;
     for (size_t i = 0; i < n; i++) {
         store_file_ref(ret[i]);
     }
