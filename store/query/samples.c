@@ -53,7 +53,6 @@ static bool read_parts(struct samples *s, struct scratch *scratch, struct sv pla
 bool samples_open(struct samples *s, struct scratch *scratch, const struct store_body *body,
                   size_t column, const struct query_stacks *which, uint64_t seed, struct err *err)
 {
-    const size_t *n = s->x.summary.n;
     struct sv plain = SV("");
     *s = (struct samples){.column = column, .which = which};
     if (body->format != PROFILE_PPROF) {
@@ -63,9 +62,9 @@ bool samples_open(struct samples *s, struct scratch *scratch, const struct store
     plain = ok ? named_plain(body, scratch, plain) : plain;
     ok = ok && pprof_index_whole(&s->x, scratch, plain, "query", seed, err) &&
          (body->whole || read_parts(s, scratch, plain, body, err));
-    if (ok && column >= n[PROFILE_SAMPLE_TYPE]) {
-        ok =
-            err_set(err, ERR_INPUT, "no sample type %zu among %zu", column, n[PROFILE_SAMPLE_TYPE]);
+    size_t types = ok ? s->x.summary.n[PROFILE_SAMPLE_TYPE] : 0;
+    if (ok && column >= types) {
+        ok = err_set(err, ERR_INPUT, "no sample type %zu among %zu", column, types);
     }
     if (!ok) {
         scratch_explain(scratch, err);
