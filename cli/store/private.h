@@ -76,11 +76,10 @@ struct store_sums {
 };
 
 void lines_head(const struct store_args *args, bool bucket);
-/* Prints a row, and adds it to the sums, unless its state is that of an object that is not a
- * file. */
 void lines_print(const struct store_args *args, const struct store_row *row);
+/* Adds a row to the sums; one that is no file of a store counts as `other`. */
 void lines_add(struct store_sums *sums, const struct store_row *row);
-/* Prints the sums. what: "" or " checked". */
+/* Prints the sums. */
 void lines_sums(const struct store_args *args, const struct store_sums *sums);
 /* Makes the row of a file of an archive. */
 struct store_row lines_of(const struct survey_file *f);

@@ -46,8 +46,11 @@ bool catalogue_put(const struct catalogue_entry *e, struct buf *out)
 
 bool catalogue_open(struct sv text, struct sv *ret)
 {
+    if (!sv_starts_with(text, SV(FIRST_LINE))) {
+        return false;
+    }
     *ret = sv_skip(text, sizeof(FIRST_LINE) - 1);
-    return sv_starts_with(text, SV(FIRST_LINE));
+    return true;
 }
 
 bool catalogue_next(struct sv *rest, struct catalogue_entry *ret)
@@ -137,7 +140,7 @@ static void take_entry(struct archive *a, const char *writer, const struct catal
 {
     struct archive_name name;
     size_t skip = strlen(writer) + sizeof("/" ARCHIVE_INDEX) - 1;
-    if (!archive_index_parse(sv_skip(e->key, skip), &name)) {
+    if (e->key.n < skip || !archive_index_parse(sv_skip(e->key, skip), &name)) {
         return;
     }
     pthread_mutex_lock(&a->lock);
