@@ -365,6 +365,10 @@ TEST(a_catalogue_saves_the_requests_for_indexes)
     assert_int_equal(gets_of_reader(&f, want, "damaged"), 5);
     fake_set(&f, "w1/catalogue", "something else", 14);
     assert_int_equal(gets_of_reader(&f, want, "foreign"), 5);
+    /* One entry, whose key is shorter than the name of the writer. */
+    static const char short_key[] = "profpull archive catalogue 1\n\1k\1e\1b";
+    fake_set(&f, "w1/catalogue", short_key, sizeof(short_key) - 1);
+    assert_int_equal(gets_of_reader(&f, want, "short"), 5);
     fake_drop(&f, "w1/catalogue");
     assert_int_equal(gets_of_reader(&f, want, "missing"), 5);
     struct archive_stats stats;
