@@ -143,6 +143,16 @@ bool bucket_key_valid(const struct bucket *b, struct sv key)
     return is_segment(key);
 }
 
+bool bucket_own_key(const struct bucket *b, const char *asked, struct sv listed, struct sv *ret)
+{
+    struct sv prefix = sv_from(b->prefix);
+    if (!sv_starts_with(listed, prefix)) {
+        return false;
+    }
+    *ret = sv_skip(listed, prefix.n);
+    return asked == NULL || sv_starts_with(*ret, sv_from(asked));
+}
+
 /* ---- calls ----------------------------------------------------------------------------------- */
 
 enum bucket_result bucket_call_init(struct bucket_call *c, struct bucket *b,

@@ -25,6 +25,7 @@ static void copy_etag(const char *etag, char out[BUCKET_ETAG_SIZE])
 
 struct listing {
     struct bucket *b;
+    const char *prefix; /* that was asked for; NULL: none */
     bool (*fn)(void *arg, const struct bucket_object *o);
     void *arg;
     uint64_t left;
@@ -35,11 +36,9 @@ struct listing {
 /* Returns true for a key that this client can ask for; a prefix ends with the delimiter. */
 static bool is_usable(const struct listing *l, const struct bucket_listed *e, struct sv *ret_key)
 {
-    struct sv prefix = sv_from(l->b->prefix);
-    if (!sv_starts_with(e->key, prefix)) {
+    if (!bucket_own_key(l->b, l->prefix, e->key, ret_key)) {
         return false;
     }
-    *ret_key = sv_skip(e->key, prefix.n);
     struct sv name = *ret_key;
     if (e->is_prefix && name.n > 0) {
         name.n--;
@@ -145,7 +144,8 @@ enum bucket_result bucket_list(struct bucket *b, const struct bucket_list *list,
                                bool (*fn)(void *arg, const struct bucket_object *o), void *arg,
                                int64_t deadline_ms, struct err *err)
 {
-    struct listing l = {.b = b, .fn = fn, .arg = arg, .left = b->options.list_max};
+    struct listing l = {
+        .b = b, .prefix = list->prefix, .fn = fn, .arg = arg, .left = b->options.list_max};
     char *token = NULL;
     unsigned empty = 0;
     enum bucket_result result;

@@ -161,6 +161,9 @@ enum bucket_result bucket_fail(const struct bucket *b, const char *key, enum buc
     __attribute__((format(printf, 5, 6)));
 /* Returns true if a key is within the limits of bucket.h. */
 bool bucket_key_valid(const struct bucket *b, struct sv key);
+/* Returns true if a listed key begins with the prefix of the bucket and with the one that was asked
+ * for (NULL: none). *ret is the key without that of the bucket. A server may ignore prefixes. */
+bool bucket_own_key(const struct bucket *b, const char *asked, struct sv listed, struct sv *ret);
 const char *bucket_operation_name(enum bucket_operation op);
 /* Waits; returns false if the bucket is stopped meanwhile or the deadline comes first. */
 bool bucket_pause(struct bucket *b, int64_t ms, int64_t deadline_ms);

@@ -338,6 +338,7 @@ enum bucket_result bucket_put_file(struct bucket *b, const char *key, int fd, ui
 
 struct sweep {
     struct bucket *b;
+    const char *prefix; /* that was asked for; NULL: none */
     int64_t before_ns;
     int64_t deadline_ms;
     size_t aborted;
@@ -348,13 +349,13 @@ struct sweep {
 static bool on_upload(void *arg, const struct bucket_listed *e)
 {
     struct sweep *s = arg;
-    struct sv prefix = sv_from(s->b->prefix);
+    struct sv name;
     char key[BUCKET_KEY_MAX + 1];
     bool old = e->modified_ns > 0 && e->modified_ns < s->before_ns;
-    if (e->is_prefix || !old || e->upload.n == 0 || !sv_starts_with(e->key, prefix)) {
+    if (e->is_prefix || !old || e->upload.n == 0 ||
+        !bucket_own_key(s->b, s->prefix, e->key, &name)) {
         return true;
     }
-    struct sv name = sv_skip(e->key, prefix.n);
     if (!bucket_key_valid(s->b, name)) {
         metric_inc(s->b->foreign);
         return true;
@@ -366,7 +367,7 @@ static bool on_upload(void *arg, const struct bucket_listed *e)
     return s->result == BUCKET_OK;
 }
 
-static enum bucket_result fetch_uploads(struct bucket_call *c, struct sweep *s, const char *prefix,
+static enum bucket_result fetch_uploads(struct bucket_call *c, struct sweep *s,
                                         const struct bucket_page *from)
 {
     char text[2 * BUCKET_KEY_MAX];
@@ -374,7 +375,7 @@ static enum bucket_result fetch_uploads(struct bucket_call *c, struct sweep *s, 
     if (result != BUCKET_OK) {
         return result;
     }
-    int n = snprintf(text, sizeof(text), "%s%s", s->b->prefix, prefix != NULL ? prefix : "");
+    int n = snprintf(text, sizeof(text), "%s%s", s->b->prefix, s->prefix != NULL ? s->prefix : "");
     bucket_call_param(c, "encoding-type", SV("url"));
     if (from->next != NULL) {
         bucket_call_param(c, "key-marker", sv_from(from->next));
@@ -390,12 +391,12 @@ static enum bucket_result fetch_uploads(struct bucket_call *c, struct sweep *s, 
 }
 
 /* Aborts the uploads of one page, and replaces the page by the next one's beginning. */
-static void sweep_page(struct sweep *s, const char *prefix, struct bucket_page *page)
+static void sweep_page(struct sweep *s, struct bucket_page *page)
 {
     struct bucket_call c;
     struct bucket_page next = {.truncated = false};
     struct err why = ERR_INIT;
-    s->result = fetch_uploads(&c, s, prefix, page);
+    s->result = fetch_uploads(&c, s, page);
     if (s->result == BUCKET_OK) {
         struct sv body = {c.reply.body.data, c.reply.body.len};
         if (!bucket_read_uploads(body, on_upload, s, &next, &why)) {
@@ -415,10 +416,10 @@ static void sweep_page(struct sweep *s, const char *prefix, struct bucket_page *
 enum bucket_result bucket_abort_uploads(struct bucket *b, const char *prefix, int64_t before_ns,
                                         int64_t deadline_ms, size_t *ret_n, struct err *err)
 {
-    struct sweep s = {.b = b, .before_ns = before_ns, .deadline_ms = deadline_ms};
+    struct sweep s = {.b = b, .prefix = prefix, .before_ns = before_ns, .deadline_ms = deadline_ms};
     struct bucket_page page = {.truncated = true};
     for (unsigned i = 0; i < PAGES_MAX && page.truncated && s.result == BUCKET_OK; i++) {
-        sweep_page(&s, prefix, &page);
+        sweep_page(&s, &page);
     }
     bucket_page_done(&page);
     if (s.result != BUCKET_OK && err != NULL) {

@@ -233,6 +233,32 @@ TEST(test_lists_that_are_none)
     }
 }
 
+/* A server that ignores the prefix: nothing of other prefixes is given away, or aborted. */
+TEST(test_prefix_that_is_ignored)
+{
+    SCOPED(rig) r;
+    struct listed l = {.n = 0};
+    size_t n = 0;
+    rig_init(&r);
+    struct bucket_list list = {.prefix = "writer/"};
+    fake_bucket_fault(r.fake, odd_list,
+                      LIST("<Contents><Key>pre/w</Key></Contents>"
+                           "<Contents><Key>pre/writer/a</Key></Contents>"
+                           "<Contents><Key>pre/other/a</Key></Contents>"));
+    CHECK_INT(bucket_list(r.bucket, &list, on_object, &l, 0, &r.err), BUCKET_OK, r.err.msg);
+    CHECK_STR(l.text, "writer/a;", "");
+    fake_bucket_fault(r.fake, odd_list,
+                      "<ListMultipartUploadsResult><Upload><Key>pre/other/a</Key>"
+                      "<UploadId>u</UploadId><Initiated>2026-01-01T00:00:00Z</Initiated>"
+                      "</Upload></ListMultipartUploadsResult>");
+    CHECK_INT(bucket_abort_uploads(r.bucket, "writer/", INT64_MAX, 0, &n, &r.err), BUCKET_OK,
+              r.err.msg);
+    CHECK_INT(n, 0, "");
+    CHECK_INT(bucket_abort_uploads(r.bucket, "other/", INT64_MAX, 0, &n, &r.err), BUCKET_OK,
+              r.err.msg);
+    CHECK_INT(n, 1, "");
+}
+
 /* ---- ranges ---------------------------------------------------------------------------------- */
 
 TEST(test_ranges)
