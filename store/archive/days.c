@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "store/archive/hash.h"
 #include "store/archive/private.h"
 
 #define DAY_FILE "archive-day.tmp"

@@ -202,7 +202,8 @@ void archive_read_catalogue(struct archive *a, const char *writer);
 void archive_days(struct archive *a, int64_t now_ns);
 /* Reads the indexes of the days of this writer. Failures are left to the next time. */
 void archive_know_days(struct archive *a);
-/* Sets the twin of each file on disk that is in the list of a day. Under both locks. */
+/* Returns the listed day of this writer that has replaced an object with this name, or NULL. Under
+ * the lock of the archive. */
 struct store_file *archive_find_day(struct archive *a, const struct archive_name *name);
 
 /* ---- uploads (upload.c) ---------------------------------------------------------------------- */
@@ -223,8 +224,6 @@ struct archive_upload {
     char index_key[ARCHIVE_KEY_SIZE];
     char data_etag[BUCKET_ETAG_SIZE];
 };
-/* Reads n bytes of a file, and computes the hash that is a part of its name. */
-bool archive_hash_file(int fd, uint64_t size, char ret[ARCHIVE_HASH_DIGITS + 1], struct err *err);
 /* Uploads the database, then its index, and makes the file of the object. */
 enum bucket_result archive_put(struct archive_upload *u, struct store_file **ret, struct err *err);
 /* Sets the twin of a file, which takes over the reference. Under the lock of the store. */

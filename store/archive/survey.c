@@ -5,11 +5,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/files.h"
 #include "base/map.h"
+#include "store/archive/hash.h"
 #include "store/archive/index.h"
 #include "store/archive/private.h"
 #include "store/check.h"
@@ -263,13 +265,6 @@ static enum survey_state read_range(const struct archive_backend *b, const char 
     return state_of(result);
 }
 
-static void put_hex(const unsigned char *sum, char out[ARCHIVE_HASH_DIGITS + 1])
-{
-    for (size_t i = 0; i < ARCHIVE_HASH_DIGITS / 2; i++) {
-        (void)snprintf(out + 2 * i, 3, "%02x", sum[i]);
-    }
-}
-
 /* Copies all ranges into the file, and hashes them. */
 static enum survey_state copy_ranges(const struct archive_backend *b, const struct survey_file *f,
                                      int fd, EVP_MD_CTX *md, char *part,
@@ -311,7 +306,7 @@ enum survey_state survey_download(const struct archive_backend *b, const struct 
         state = copy_ranges(b, f, fd, md, part, on_bytes, arg, err);
     }
     if (state == SURVEY_FINE && EVP_DigestFinal_ex(md, sum, NULL) == 1) {
-        put_hex(sum, hash);
+        archive_hash_format(sum, hash);
     }
     if (state == SURVEY_FINE && strcmp(hash, f->name.hash) != 0) {
         err_set(err, ERR_INPUT, "%s/%s: damaged: the hash of its bytes is %s", b->url(b->arg),
@@ -325,27 +320,15 @@ enum survey_state survey_download(const struct archive_backend *b, const struct 
 
 bool survey_hash(const char *path, char ret[ARCHIVE_HASH_DIGITS + 1], struct err *err)
 {
+    struct stat st;
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-    EVP_MD_CTX *md = EVP_MD_CTX_new();
-    char *part = malloc(RANGE_BYTES);
-    unsigned char sum[EVP_MAX_MD_SIZE];
-    ssize_t n = -1;
-    bool ok = md != NULL && part != NULL && EVP_DigestInit_ex(md, EVP_sha256(), NULL) == 1;
-    while (ok && fd >= 0 && (n = read(fd, part, RANGE_BYTES)) > 0) {
-        ok = EVP_DigestUpdate(md, part, (size_t)n) == 1;
+    if (fd < 0) {
+        return err_sys(err, "cannot read %s", path);
     }
-    ok = ok && n == 0 && EVP_DigestFinal_ex(md, sum, NULL) == 1;
-    if (ok) {
-        put_hex(sum, ret);
-    } else {
-        (void)err_sys(err, "cannot read %s", path);
-    }
-    if (fd >= 0) {
-        close(fd);
-    }
-    EVP_MD_CTX_free(md);
-    free(part);
-    return ok;
+    bool ok = fstat(fd, &st) == 0 ? archive_hash_file(fd, (uint64_t)st.st_size, ret, err)
+                                  : err_sys(err, "cannot read it");
+    close(fd);
+    return ok || err_wrap(err, "%s", path);
 }
 
 /* ---- checking -------------------------------------------------------------------------------- */
