@@ -30,6 +30,24 @@ static bool is_day(const struct store_file *f)
     return f != NULL && f->object != NULL && f->name.length_ms == ARCHIVE_DAY_MS;
 }
 
+static bool is_named(const struct archive_name *name, const struct store_name *stretch,
+                     struct sv hash)
+{
+    return store_name_compare(&name->stretch, stretch) == 0 && sv_eq_str(hash, name->hash);
+}
+
+/* Returns true if a day has replaced an object with this name. */
+static bool has_replaced(const struct archive_object *day, const struct store_name *stretch,
+                         struct sv hash)
+{
+    for (size_t i = 0; i < day->n_replaces; i++) {
+        if (is_named(&day->replaces[i], stretch, hash)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 struct store_file *archive_find_day(struct archive *a, const struct archive_name *name)
 {
     for (size_t i = 0; i < a->n_files; i++) {
@@ -37,11 +55,8 @@ struct store_file *archive_find_day(struct archive *a, const struct archive_name
         if (strcmp(o->writer, a->writer) != 0 || !o->known) {
             continue;
         }
-        for (size_t k = 0; k < o->n_replaces; k++) {
-            if (store_name_compare(&o->replaces[k].stretch, &name->stretch) == 0 &&
-                strcmp(o->replaces[k].hash, name->hash) == 0) {
-                return a->files[i];
-            }
+        if (has_replaced(o, &name->stretch, sv_from(name->hash))) {
+            return a->files[i];
         }
     }
     return NULL;
@@ -85,9 +100,7 @@ static bool is_on_disk(struct archive *a, const struct archive_object *day)
         bool found = name->stretch.length_ms == ARCHIVE_DAY_MS;
         for (size_t k = 0; !found && k < s->n_files; k++) {
             const struct store_file *f = s->files[k];
-            found = f->fault == DB_FINE && !f->gone &&
-                    store_name_compare(&f->name, &name->stretch) == 0 &&
-                    strcmp(f->hash, name->hash) == 0;
+            found = f->fault == DB_FINE && !f->gone && is_named(name, &f->name, sv_from(f->hash));
         }
         all = found;
     }
@@ -120,12 +133,8 @@ bool archive_day_has(const struct store_file *day, struct sv writer, const struc
     if (!is_day(day) || !sv_eq_str(writer, o->writer)) {
         return false;
     }
-    bool found = false;
     pthread_mutex_lock(&o->archive->lock);
-    for (size_t i = 0; !found && o->known && i < o->n_replaces; i++) {
-        found = store_name_compare(&o->replaces[i].stretch, name) == 0 &&
-                sv_eq_str(hash, o->replaces[i].hash);
-    }
+    bool found = o->known && has_replaced(o, name, hash);
     pthread_mutex_unlock(&o->archive->lock);
     return found;
 }
