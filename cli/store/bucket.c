@@ -8,42 +8,25 @@
 
 #define PATH_SIZE 4096
 
-struct survey_limits place_limits(const struct store_args *args)
-{
-    return (struct survey_limits){
-        .writer = args->writer, .from_ns = args->from_ns, .until_ns = args->until_ns};
-}
-
 int store_list_bucket(const struct store_args *args, const char *operand)
 {
     struct place place;
     struct survey survey;
-    struct err err = ERR_INIT;
     struct store_sums sums = {.files = 0};
     int code = EXIT_DONE;
-    const struct survey_limits limits = place_limits(args);
-    if (!place_open(&place, args, operand, &code)) {
+    if (!place_survey(&place, args, operand, &survey, &code)) {
         return code;
     }
-    enum bucket_result result = survey_list(&place.backend, &limits, &survey, &err);
-    if (result == BUCKET_OK) {
-        survey_find_replaced(&place.backend, &survey);
+    lines_head(args, true);
+    for (size_t i = 0; i < survey.n; i++) {
+        struct store_row row = lines_of(&survey.at[i]);
+        lines_add(&sums, &row);
+        lines_print(args, &row);
     }
-    if (result != BUCKET_OK) {
-        code = place_fail(result, &err);
-    } else {
-        lines_head(args, true);
-        for (size_t i = 0; i < survey.n; i++) {
-            struct store_row row = lines_of(&survey.at[i]);
-            lines_add(&sums, &row);
-            lines_print(args, &row);
-        }
-        lines_sums(args, &sums);
-        code = cmd_flush(EXIT_DONE);
-    }
+    lines_sums(args, &sums);
     survey_done(&survey);
     place_close(&place);
-    return code;
+    return cmd_flush(EXIT_DONE);
 }
 
 /* ---- verify ---------------------------------------------------------------------------------- */
@@ -130,18 +113,12 @@ int store_verify_bucket(const struct store_args *args, const char *operand)
 {
     struct place place;
     struct survey survey;
-    struct err err = ERR_INIT;
     int code = EXIT_DONE;
-    const struct survey_limits limits = place_limits(args);
-    if (!place_open(&place, args, operand, &code)) {
+    if (!place_survey(&place, args, operand, &survey, &code)) {
         return code;
     }
     struct verify v = {.args = args, .backend = &place.backend};
-    enum bucket_result result = survey_list(&place.backend, &limits, &survey, &err);
-    if (result == BUCKET_OK) {
-        survey_find_replaced(&place.backend, &survey);
-    }
-    code = result == BUCKET_OK ? verify_all(&v, &survey) : place_fail(result, &err);
+    code = verify_all(&v, &survey);
     survey_done(&survey);
     place_close(&place);
     return code;

@@ -121,6 +121,26 @@ bool place_open(struct place *p, const struct store_args *args, const char *oper
     return true;
 }
 
+bool place_survey(struct place *p, const struct store_args *args, const char *operand,
+                  struct survey *ret, int *ret_code)
+{
+    struct err err = ERR_INIT;
+    const struct survey_limits limits = {
+        .writer = args->writer, .from_ns = args->from_ns, .until_ns = args->until_ns};
+    if (!place_open(p, args, operand, ret_code)) {
+        return false;
+    }
+    enum bucket_result result = survey_list(&p->backend, &limits, ret, &err);
+    if (result != BUCKET_OK) {
+        *ret_code = place_fail(result, &err);
+        survey_done(ret);
+        place_close(p);
+        return false;
+    }
+    survey_find_replaced(&p->backend, ret);
+    return true;
+}
+
 void place_close(struct place *p)
 {
     if (p->backend.arg != NULL) {

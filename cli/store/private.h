@@ -44,8 +44,10 @@ void place_close(struct place *p);
 /* Prints the error of a bucket; returns the exit code. */
 int place_fail(enum bucket_result result, const struct err *err);
 
-/* Returns the files that the arguments select in a bucket (bucket.c). */
-struct survey_limits place_limits(const struct store_args *args);
+/* Opens the bucket of an operand, and lists the files that the arguments select. False as
+ * place_open(). Call survey_done() and place_close() afterwards. */
+bool place_survey(struct place *p, const struct store_args *args, const char *operand,
+                  struct survey *ret, int *ret_code);
 
 /* ---- files (lines.c) --------------------------------------------------------------------------
  */

@@ -206,26 +206,15 @@ static int pull_all(struct pull *p, const struct survey *survey)
 int store_pull(const struct store_args *args, const char *operand, const char *directory)
 {
     struct place place;
-    struct survey survey = {.n = 0};
+    struct survey survey;
     struct err err = ERR_INIT;
     int code = EXIT_DONE;
-    const struct survey_limits limits = place_limits(args);
-    if (!place_open(&place, args, operand, &code)) {
+    if (!place_survey(&place, args, operand, &survey, &code)) {
         return code;
     }
     struct pull p = {
         .args = args, .backend = &place.backend, .directory = directory, .directory_fd = -1};
-    enum bucket_result result = survey_list(&place.backend, &limits, &survey, &err);
-    if (result == BUCKET_OK) {
-        survey_find_replaced(&place.backend, &survey);
-    }
-    if (result != BUCKET_OK) {
-        code = place_fail(result, &err);
-    } else if (!take_directory(&p, &err)) {
-        code = cmd_fail(EXIT_INPUT, &err);
-    } else {
-        code = pull_all(&p, &survey);
-    }
+    code = take_directory(&p, &err) ? pull_all(&p, &survey) : cmd_fail(EXIT_INPUT, &err);
     if (p.directory_fd >= 0) {
         close(p.directory_fd);
     }

@@ -405,21 +405,35 @@ static enum survey_state read_stored(const struct archive_backend *b, const stru
     return state;
 }
 
-static void set_replaced(struct survey *s, const char *writer, struct sv name)
+/* Marks the file that a day has replaced. by_key: keys of files that are fine -> the file. */
+static void set_replaced(const struct map *by_key, const char *writer, struct sv name)
 {
     char key[ARCHIVE_KEY_SIZE];
     (void)snprintf(key, sizeof(key), "%s/" ARCHIVE_DATA "%.*s", writer, SV_ARG(name));
-    for (size_t i = 0; i < s->n; i++) {
-        if (s->at[i].state == SURVEY_FINE && strcmp(s->at[i].key, key) == 0) {
-            s->at[i].state = SURVEY_REPLACED;
+    struct survey_file *f = map_get(by_key, sv_from(key));
+    if (f != NULL && f->state == SURVEY_FINE) {
+        f->state = SURVEY_REPLACED;
+    }
+}
+
+/* Returns the files that are fine, by their keys; NULL: out of memory. */
+static struct map *fine_by_key(struct survey *s)
+{
+    struct map *by_key = map_new();
+    for (size_t i = 0; by_key != NULL && i < s->n; i++) {
+        struct survey_file *f = &s->at[i];
+        if (f->state == SURVEY_FINE && !map_put(by_key, sv_from(f->key), f, NULL)) {
+            by_key = map_free(by_key, NULL);
         }
     }
+    return by_key;
 }
 
 void survey_find_replaced(const struct archive_backend *b, struct survey *s)
 {
     struct arena *arena = arena_new(ARCHIVE_INDEX_ARENA_MAX);
-    for (size_t i = 0; arena != NULL && i < s->n; i++) {
+    struct map *by_key = fine_by_key(s);
+    for (size_t i = 0; arena != NULL && by_key != NULL && i < s->n; i++) {
         struct survey_file *f = &s->at[i];
         struct archive_index index;
         struct err err = ERR_INIT;
@@ -429,9 +443,10 @@ void survey_find_replaced(const struct archive_backend *b, struct survey *s)
         arena_reset(arena);
         f->state = read_stored(b, f, arena, &index, &err);
         for (size_t k = 0; f->state == SURVEY_FINE && k < index.day.n_replaces; k++) {
-            set_replaced(s, f->writer, index.day.replaces[k]);
+            set_replaced(by_key, f->writer, index.day.replaces[k]);
         }
     }
+    map_free(by_key, NULL);
     arena_free(arena);
 }
 
