@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/queue.h>
 #include <sys/stat.h>
 
 #include "base/buf.h"
@@ -23,8 +24,7 @@ struct list {
     size_t refs; /* of its users, and one of the table */
     char *path;  /* NULL: it is not in the table */
     struct series_version version;
-    struct list *newer;
-    struct list *older;
+    TAILQ_ENTRY(list) used; /* in the order of use */
 };
 
 struct series_lists {
@@ -32,11 +32,10 @@ struct series_lists {
     size_t bytes_max;
     size_t bytes;
     uint64_t numbers;
-    struct map *texts;   /* key -> struct text */
-    struct map *by_path; /* path -> struct list */
-    struct list *newest;
-    struct list *oldest;
-    struct buf key; /* working memory */
+    struct map *texts;       /* key -> struct text */
+    struct map *by_path;     /* path -> struct list */
+    TAILQ_HEAD(, list) used; /* the first one was not used for longest */
+    struct buf key;          /* working memory */
 };
 
 struct series_lists *series_lists_new(size_t bytes_max)
@@ -46,6 +45,7 @@ struct series_lists *series_lists_new(size_t bytes_max)
         return NULL;
     }
     pthread_mutex_init(&s->lock, NULL);
+    TAILQ_INIT(&s->used);
     s->bytes_max = bytes_max;
     s->texts = map_new();
     s->by_path = map_new();
@@ -104,20 +104,6 @@ static struct text *find_text(struct series_lists *s, struct sv set, struct sv l
 
 /* ---- lists; all under the lock --------------------------------------------------------------- */
 
-static void unlink_list(struct series_lists *s, struct list *l)
-{
-    *(l->newer != NULL ? &l->newer->older : &s->newest) = l->older;
-    *(l->older != NULL ? &l->older->newer : &s->oldest) = l->newer;
-    l->newer = l->older = NULL;
-}
-
-static void link_newest(struct series_lists *s, struct list *l)
-{
-    l->older = s->newest;
-    *(s->newest != NULL ? &s->newest->newer : &s->oldest) = l;
-    s->newest = l;
-}
-
 static size_t size_of_list(const struct list *l)
 {
     return sizeof(*l) + l->cap * sizeof(l->shown.rows[0]);
@@ -139,7 +125,7 @@ static void release(struct series_lists *s, struct list *l)
 /* Takes a list out of the table. */
 static void forget(struct series_lists *s, struct list *l)
 {
-    unlink_list(s, l);
+    TAILQ_REMOVE(&s->used, l, used);
     (void)map_remove(s->by_path, sv_from(l->path));
     s->bytes -= size_of_list(l);
     release(s, l);
@@ -150,8 +136,8 @@ struct series_lists *series_lists_free(struct series_lists *s)
     if (s == NULL) {
         return NULL;
     }
-    while (s->oldest != NULL) {
-        forget(s, s->oldest);
+    while (!TAILQ_EMPTY(&s->used)) {
+        forget(s, TAILQ_FIRST(&s->used));
     }
     map_free(s->texts, NULL);
     map_free(s->by_path, NULL);
@@ -198,8 +184,8 @@ const struct series_list *series_lists_get(struct series_lists *s, const char *p
         l = NULL;
     }
     if (l != NULL) {
-        unlink_list(s, l);
-        link_newest(s, l);
+        TAILQ_REMOVE(&s->used, l, used);
+        TAILQ_INSERT_TAIL(&s->used, l, used);
         l->refs++;
     }
     pthread_mutex_unlock(&s->lock);
@@ -263,10 +249,13 @@ void series_lists_add(struct series_lists *s, struct series_list *shown, const c
     if (map_put(s->by_path, sv_from(path), l, NULL)) {
         l->version = *version;
         l->refs++;
-        link_newest(s, l);
+        TAILQ_INSERT_TAIL(&s->used, l, used);
         s->bytes += size_of_list(l);
-        while (s->bytes > s->bytes_max && s->oldest != l) {
-            forget(s, s->oldest);
+        struct list *first = TAILQ_FIRST(&s->used);
+        while (s->bytes > s->bytes_max && first != l) {
+            /* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): l is the last one, so there is a next */
+            forget(s, first);
+            first = TAILQ_FIRST(&s->used);
         }
         if (s->bytes > s->bytes_max) {
             forget(s, l);

@@ -3,6 +3,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/queue.h>
 
 #include "store/archive/cache_disk.h"
 
@@ -14,8 +15,7 @@ struct block {
     struct block_key key;
     bool loading; /* a thread fetches it; it is not in the order of use */
     size_t n;
-    struct block *newer;
-    struct block *older;
+    TAILQ_ENTRY(block) used; /* in the order of use */
     unsigned char data[];
 };
 
@@ -25,8 +25,7 @@ struct archive_cache {
     pthread_cond_t loaded;
     uint64_t max_bytes;
     struct map *blocks;
-    struct block *newest;
-    struct block *oldest;
+    TAILQ_HEAD(, block) used; /* the first one was not used for longest */
     struct cache_disk disk;
     struct archive_cache_stats stats;
 };
@@ -45,6 +44,7 @@ struct archive_cache *archive_cache_new(const struct archive_cache_options *o, s
         err_memory(err);
         return NULL;
     }
+    TAILQ_INIT(&c->used);
     c->log = o->log;
     c->max_bytes = o->max_bytes;
     pthread_mutex_init(&c->lock, NULL);
@@ -87,18 +87,10 @@ void archive_cache_stats(struct archive_cache *c, struct archive_cache_stats *re
 
 /* ---- blocks in memory; all under the lock ---------------------------------------------------- */
 
-static void unlink_block(struct archive_cache *c, struct block *b)
+static void make_newest(struct archive_cache *c, struct block *b)
 {
-    *(b->newer != NULL ? &b->newer->older : &c->newest) = b->older;
-    *(b->older != NULL ? &b->older->newer : &c->oldest) = b->newer;
-    b->newer = b->older = NULL;
-}
-
-static void link_newest(struct archive_cache *c, struct block *b)
-{
-    b->older = c->newest;
-    *(c->newest != NULL ? &c->newest->newer : &c->oldest) = b;
-    c->newest = b;
+    TAILQ_REMOVE(&c->used, b, used);
+    TAILQ_INSERT_TAIL(&c->used, b, used);
 }
 
 static void forget(struct archive_cache *c, struct block *b)
@@ -117,11 +109,11 @@ static uint64_t memory_max(const struct archive_cache *c)
  * be read. */
 static void shrink(struct archive_cache *c)
 {
-    while (c->stats.memory > memory_max(c) && c->oldest != NULL && c->oldest != c->newest) {
-        struct block *b = c->oldest;
-        /* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): unlink_block() has changed c->oldest */
-        unlink_block(c, b);
+    struct block *b = TAILQ_FIRST(&c->used);
+    while (c->stats.memory > memory_max(c) && b != NULL && TAILQ_NEXT(b, used) != NULL) {
+        TAILQ_REMOVE(&c->used, b, used);
         forget(c, b);
+        b = TAILQ_FIRST(&c->used);
     }
 }
 
@@ -136,7 +128,6 @@ static struct block *reserve(struct archive_cache *c, const struct block_key *ke
     b->key = *key;
     b->loading = true;
     b->n = n;
-    b->newer = b->older = NULL;
     c->stats.memory += n;
     return b;
 }
@@ -145,7 +136,7 @@ static void settle(struct archive_cache *c, struct block *b, bool ok)
 {
     b->loading = false;
     if (ok) {
-        link_newest(c, b);
+        TAILQ_INSERT_TAIL(&c->used, b, used);
     } else {
         forget(c, b);
     }
@@ -369,8 +360,7 @@ static enum archive_read read_block(struct archive_cache *c, struct archive_read
         } else if (b->loading) {
             pthread_cond_wait(&c->loaded, &c->lock);
         } else {
-            unlink_block(c, b);
-            link_newest(c, b);
+            make_newest(c, b);
             memcpy(into, b->data + from, n);
             c->stats.hits += loaded ? 0 : 1;
             shrink(c);
