@@ -200,6 +200,7 @@ static inline __attribute__((always_inline)) bool wire_next(struct wire_reader *
     if (left == 0 || r->problem != NULL) {
         return false;
     }
+    /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): where bytes are left, p is not NULL */
     if (left >= 2 && wire_is_short(p[0], p[1]) && p[1] <= left - 2) {
         ret->number = p[0] >> 3;
         ret->type = WIRE_BYTES;

@@ -359,7 +359,7 @@ static struct known_text *new_known(struct catalogue *c, const struct series_tex
 {
     size_t n = r->set.n_types;
     struct sv key = {(const char *)&text->number, sizeof(text->number)};
-    struct known_text *k = arena_alloc(c->arena, sizeof(*k) + n * sizeof(k->series[0]));
+    struct known_text *k = arena_alloc(c->arena, sizeof(*k) + n * sizeof(void *));
     if (k == NULL || !map_put(c->known, key, k, NULL)) {
         err_memory(err);
         return NULL;

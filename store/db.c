@@ -675,8 +675,9 @@ bool db_make_slice(struct db *db, uint64_t bytes_max, struct err *err)
                              MEMORY_VFS);
     bool ok = rc == SQLITE_OK ? set_up(db, true, &empty, err) : fail(db, rc, err);
     if (ok) {
+        uint64_t pages = bytes_max / db->page_bytes + 1;
         (void)sqlite3_snprintf(sizeof(sql), sql, "PRAGMA max_page_count = %llu",
-                               (unsigned long long)(bytes_max / db->page_bytes + 1));
+                               (unsigned long long)pages);
         ok = exec(db, sql, err);
     }
     if (!ok) {

@@ -14,6 +14,7 @@
 #include "store/peering/gather.h"
 #include "store/private.h"
 
+#define PATH_SIZE 4096
 #define EXTENSION ".db"
 #define TIME_LENGTH 16 /* "20261122T130000Z" */
 #define FILES_MAX 100000
@@ -206,7 +207,7 @@ void store_file_unindexed(struct store *s, struct store_file *f)
 
 uint64_t store_file_data_size(const struct store_file *f)
 {
-    char name[4096];
+    char name[PATH_SIZE];
     struct stat st;
     (void)snprintf(name, sizeof(name), "%s" DATA_SUFFIX, f->path);
     return lstat(name, &st) == 0 && S_ISREG(st.st_mode) && st.st_size > 0 ? (uint64_t)st.st_size
@@ -231,7 +232,7 @@ void store_file_unwritable(struct store *s, struct store_file *f, const char *wh
 
 bool store_file_check(struct store *s, struct store_file *f)
 {
-    char name[4096];
+    char name[PATH_SIZE];
     struct stat st;
     struct stat log;
     const char *why = NULL;
@@ -292,15 +293,15 @@ void store_file_gone(struct store *s, struct store_file *f)
 
 static bool remove_suffix(const char *path, const char *suffix, struct err *err)
 {
-    char name[4096];
+    char name[PATH_SIZE];
     (void)snprintf(name, sizeof(name), "%s%s", path, suffix);
     return unlink(name) == 0 || errno == ENOENT || err_sys(err, "cannot remove %s", name);
 }
 
 static bool rename_suffix(const char *path, const char *from, const char *to, struct err *err)
 {
-    char old[4096];
-    char new[4096];
+    char old[PATH_SIZE];
+    char new[PATH_SIZE];
     (void)snprintf(old, sizeof(old), "%s%s", path, from);
     (void)snprintf(new, sizeof(new), "%s%s", path, to);
     return rename(old, new) == 0 || errno == ENOENT || err_sys(err, "cannot remove %s", old);
@@ -431,7 +432,7 @@ static void check_empty(struct store *s, struct store_file *f)
 /* Returns true if an entry is a data file without a database. */
 static bool is_orphan_data(struct store *s, struct sv entry)
 {
-    char path[4096];
+    char path[PATH_SIZE];
     struct stat st;
     (void)snprintf(path, sizeof(path), "%s/%.*s", s->options.directory, SV_ARG(entry));
     return lstat(path, &st) != 0 && errno == ENOENT;
@@ -510,43 +511,39 @@ void store_retry_unreadable(struct store *s)
     }
 }
 
+/* Returns true if an entry is the name of a file of the store with this suffix. path gets the path
+ * of that file. */
+static bool belongs_to(const struct store *s, const char *entry, const char *suffix,
+                       char path[PATH_SIZE])
+{
+    struct sv text = sv_from(entry);
+    struct store_name name;
+    if (!sv_ends_with(text, sv_from(suffix))) {
+        return false;
+    }
+    text.n -= strlen(suffix);
+    (void)snprintf(path, PATH_SIZE, "%s/%.*s", s->options.directory, SV_ARG(text));
+    return store_name_parse(text, &name);
+}
+
 /* Removes files whose database no longer exists: a log, which is left over if the process ended
  * while it removed the file, and a count. */
 static bool remove_orphan(struct store *s, const char *entry, struct err *err)
 {
+    static const char *const companions[] = {"-wal", "-shm", ARCHIVE_MARK_SUFFIX};
+    char path[PATH_SIZE];
     (void)err;
-    struct sv text = sv_from(entry);
-    struct store_name name;
-    char path[4096];
-    if (sv_ends_with(text, SV(REMOVED_SUFFIX))) {
-        text.n -= sizeof(REMOVED_SUFFIX) - 1;
-        (void)snprintf(path, sizeof(path), "%s/%.*s", s->options.directory, SV_ARG(text));
-        if (store_name_parse(text, &name)) {
-            (void)remove_rest(path, NULL);
+    if (belongs_to(s, entry, REMOVED_SUFFIX, path)) {
+        (void)remove_rest(path, NULL);
+    } else if (belongs_to(s, entry, STORE_COUNT_SUFFIX, path)) {
+        store_count_orphan(s, path);
+    }
+    for (size_t i = 0; i < sizeof(companions) / sizeof(companions[0]); i++) {
+        if (belongs_to(s, entry, companions[i], path) && access(path, F_OK) != 0 &&
+            errno == ENOENT) {
+            (void)snprintf(path, sizeof(path), "%s/%s", s->options.directory, entry);
+            (void)unlink(path);
         }
-        return true;
-    }
-    if (sv_ends_with(text, SV(STORE_COUNT_SUFFIX))) {
-        text.n -= sizeof(STORE_COUNT_SUFFIX) - 1;
-        (void)snprintf(path, sizeof(path), "%s/%.*s", s->options.directory, SV_ARG(text));
-        if (store_name_parse(text, &name)) {
-            store_count_orphan(s, path);
-        }
-        return true;
-    }
-    static const char *const suffixes[] = {"-wal", "-shm", ARCHIVE_MARK_SUFFIX};
-    size_t i = 0;
-    while (i < 3 && !sv_ends_with(text, sv_from(suffixes[i]))) {
-        i++;
-    }
-    if (i == 3) {
-        return true;
-    }
-    text.n -= strlen(suffixes[i]);
-    (void)snprintf(path, sizeof(path), "%s/%.*s", s->options.directory, SV_ARG(text));
-    if (store_name_parse(text, &name) && access(path, F_OK) != 0 && errno == ENOENT) {
-        (void)snprintf(path, sizeof(path), "%s/%s", s->options.directory, entry);
-        (void)unlink(path);
     }
     return true;
 }

@@ -51,40 +51,52 @@ void store_hurry(struct store *s)
 
 enum removal { REMOVED_NONE, REMOVED_AGE, REMOVED_BYTES, REMOVED_UNARCHIVED };
 
-/* Returns the file to remove next, with a reference, and the reason. Files with a fault are neither
- * removed nor counted. The last file is removed for its age, too, but to keep max_bytes only if the
- * disk is full. With an archive, only files that the archive has are removed; if the disk is full
- * and there is none, the oldest of the others is given up, so that new profiles find room. */
+/* The files without a fault: those with one are neither removed nor counted. */
+struct holding {
+    struct store_file *first;  /* the oldest */
+    struct store_file *oldest; /* that may be removed: with an archive, one that the archive has */
+    uint64_t bytes;
+    size_t n;
+};
+
+/* Under the lock. */
+static struct holding holding_of(const struct store *s)
+{
+    struct holding h = {.n = 0};
+    for (size_t i = 0; i < s->n_files; i++) {
+        struct store_file *f = s->files[i];
+        if (f->fault == DB_FINE) {
+            h.first = h.first == NULL ? f : h.first;
+            h.oldest = h.oldest == NULL && (s->archive == NULL || archive_has(f)) ? f : h.oldest;
+            h.bytes += f->data_bytes;
+            h.n++;
+        }
+    }
+    return h;
+}
+
+/* Returns the file to remove next, with a reference, and the reason. The last file is removed for
+ * its age, too, but to keep max_bytes only if the disk is full. With an archive, only files that
+ * the archive has are removed; if the disk is full and there is none, the oldest of the others is
+ * given up, so that new profiles find room. */
 static struct store_file *next_to_remove(struct store *s, int64_t now_ns, bool disk_is_full,
                                          enum removal *ret_why)
 {
     const int64_t max_age_ms = s->limits.max_age_ms;
     const uint64_t max_bytes = store_max_bytes(s);
-    struct store_file *first = NULL;
-    struct store_file *oldest = NULL;
-    uint64_t bytes = 0;
-    size_t n = 0;
     *ret_why = REMOVED_NONE;
     pthread_mutex_lock(&s->lock);
-    for (size_t i = 0; i < s->n_files; i++) {
-        struct store_file *f = s->files[i];
-        if (f->fault == DB_FINE) {
-            first = first == NULL ? f : first;
-            oldest = oldest == NULL && (s->archive == NULL || archive_has(f)) ? f : oldest;
-            bytes += f->data_bytes;
-            n++;
-        }
-    }
-    if (oldest != NULL && max_age_ms > 0 &&
-        store_file_until_ns(oldest) < now_ns - max_age_ms * NS_PER_MS) {
+    const struct holding h = holding_of(s);
+    struct store_file *f = h.oldest != NULL ? h.oldest : h.first;
+    if (h.oldest != NULL && max_age_ms > 0 &&
+        store_file_until_ns(h.oldest) < now_ns - max_age_ms * NS_PER_MS) {
         *ret_why = REMOVED_AGE;
-    } else if (n > (disk_is_full ? 0U : 1U) && max_bytes > 0 && bytes > max_bytes) {
-        *ret_why = oldest != NULL ? REMOVED_BYTES
-                   : disk_is_full ? REMOVED_UNARCHIVED
-                                  : REMOVED_NONE;
-        oldest = oldest != NULL ? oldest : first;
+    } else if (h.n > (disk_is_full ? 0U : 1U) && max_bytes > 0 && h.bytes > max_bytes) {
+        *ret_why = h.oldest != NULL ? REMOVED_BYTES
+                   : disk_is_full   ? REMOVED_UNARCHIVED
+                                    : REMOVED_NONE;
     }
-    struct store_file *f = *ret_why != REMOVED_NONE ? store_file_ref(oldest) : NULL;
+    f = *ret_why != REMOVED_NONE ? store_file_ref(f) : NULL;
     pthread_mutex_unlock(&s->lock);
     return f;
 }

@@ -79,51 +79,65 @@ static struct reader_conn *open_remote(struct store_file *f, struct err *err)
     return c;
 }
 
-struct reader_conn *store_reader_take(struct store *s, struct store_file *f, bool *ret_skip,
-                                      struct err *err)
+/* Opens the database of a connection. False with *ret_skip, or with the reason in err. */
+static bool open_conn(struct store *s, struct reader_conn *c, bool *ret_skip, struct err *err)
 {
-    if (f->object != NULL) {
-        struct reader_conn *r = take_idle(s, f);
-        *ret_skip = false;
-        return r != NULL ? r : open_remote(f, err);
-    }
-    uint64_t inode = 0;
-    *ret_skip = !is_there(s, f, &inode);
-    struct reader_conn *c = *ret_skip ? NULL : take_idle_local(s, f, inode);
-    if (c != NULL || *ret_skip) {
-        return c;
-    }
-    if (!store_file_check(s, f)) {
-        *ret_skip = true;
-        return NULL;
-    }
-    c = calloc(1, sizeof(*c));
-    if (c == NULL) {
-        err_memory(err);
-        return NULL;
-    }
     struct err why = ERR_INIT;
-    bool empty = false;
-    c->file = store_file_ref(f);
-    c->inode = inode;
-    if (db_open(&c->db, f->path, false, &empty, &why) && !empty) {
-        return c;
-    }
     struct err ignored = ERR_INIT;
+    const char *path = c->file->path;
+    bool empty = false;
+    if (db_open(&c->db, path, false, &empty, &why) && !empty) {
+        return true;
+    }
     if (!empty && c->db.fault == DB_FINE) {
-        if (db_open_still(&c->db, f->path, &empty, &ignored) && !empty) {
-            return c;
+        if (db_open_still(&c->db, path, &empty, &ignored) && !empty) {
+            return true;
         }
         c->db.fault = DB_FINE;
     }
     *ret_skip = empty || c->db.fault != DB_FINE;
     if (c->db.fault != DB_FINE) {
-        store_file_fault(s, f, c->db.fault, why.msg);
+        store_file_fault(s, c->file, c->db.fault, why.msg);
     } else if (!empty) {
-        err_set(err, why.kind, "%s: %s", f->path, why.msg);
+        err_set(err, why.kind, "%s: %s", path, why.msg);
     }
-    conn_free(c);
-    return NULL;
+    return false;
+}
+
+/* Opens a file on disk. NULL as store_reader_take(). */
+static struct reader_conn *open_local(struct store *s, struct store_file *f, uint64_t inode,
+                                      bool *ret_skip, struct err *err)
+{
+    if (!store_file_check(s, f)) {
+        *ret_skip = true;
+        return NULL;
+    }
+    struct reader_conn *c = calloc(1, sizeof(*c));
+    if (c == NULL) {
+        err_memory(err);
+        return NULL;
+    }
+    c->file = store_file_ref(f);
+    c->inode = inode;
+    if (!open_conn(s, c, ret_skip, err)) {
+        conn_free(c);
+        return NULL;
+    }
+    return c;
+}
+
+struct reader_conn *store_reader_take(struct store *s, struct store_file *f, bool *ret_skip,
+                                      struct err *err)
+{
+    uint64_t inode = 0;
+    *ret_skip = false;
+    if (f->object != NULL) {
+        struct reader_conn *r = take_idle(s, f);
+        return r != NULL ? r : open_remote(f, err);
+    }
+    *ret_skip = !is_there(s, f, &inode);
+    struct reader_conn *c = *ret_skip ? NULL : take_idle_local(s, f, inode);
+    return c != NULL || *ret_skip ? c : open_local(s, f, inode, ret_skip, err);
 }
 
 void store_reader_give(struct store *s, struct reader_conn *c, const struct err *err)

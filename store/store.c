@@ -115,7 +115,7 @@ static bool start(struct store *s, const struct store_options *o, struct err *er
     } else if (!store_background_start(s, err) || !store_await_open(s, STORE_OPEN_MS, err)) {
         return false;
     }
-    if (s->archive != NULL && !o->archive->without_thread && !archive_start(s->archive, err)) {
+    if (o->archive != NULL && !o->archive->without_thread && !archive_start(s->archive, err)) {
         return false;
     }
     return o->metrics == NULL || metrics_collector(o->metrics, store_collect, s) || err_memory(err);

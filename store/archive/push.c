@@ -169,6 +169,19 @@ static bool beat(struct push *p, struct err *err)
 
 /* ---- the files ------------------------------------------------------------------------------- */
 
+/* Counts a file that the archive does not have. */
+static void count_left(struct push *p, const struct store_file *f, struct archive_pushed *ret)
+{
+    if (ret->left++ == 0) {
+        (void)snprintf(ret->why, sizeof(ret->why), "%s: %s", f->path,
+                       f->fault != DB_FINE ? db_fault_name(f->fault)
+                       : f->sealed         ? "not uploaded"
+                                           : "it could not be completed");
+    }
+    p->files++;
+    p->bytes += f->data_bytes;
+}
+
 /* Counts the files that the archive has, and the others. */
 static void count(struct push *p, struct archive_pushed *ret)
 {
@@ -183,14 +196,7 @@ static void count(struct push *p, struct archive_pushed *ret)
             ret->profiles += f->profiles;
             ret->bytes += f->data_bytes;
         } else if (f->fault != DB_FINE || f->profiles > 0 || f->unindexed) {
-            if (ret->left++ == 0) {
-                (void)snprintf(ret->why, sizeof(ret->why), "%s: %s", f->path,
-                               f->fault != DB_FINE ? db_fault_name(f->fault)
-                               : f->sealed         ? "not uploaded"
-                                                   : "it could not be completed");
-            }
-            p->files++;
-            p->bytes += f->data_bytes;
+            count_left(p, f, ret);
         }
     }
     pthread_mutex_unlock(&s->lock);
@@ -210,14 +216,16 @@ static bool open_store(struct push *p, struct err *err)
     struct stat st;
     /* store_open() would create the directory. */
     if (stat(p->options->directory, &st) != 0) {
-        return err_sys(err, "%s", p->options->directory);
+        err_sys(err, "%s", p->options->directory);
+        return false;
     }
     p->store = store_open(&o, err);
-    p->archive = p->store != NULL ? p->store->archive : NULL;
     if (p->store == NULL) {
         err_append(err, "; a profpull that runs uploads its store itself: set store.archive there");
+        return false;
     }
-    return p->store != NULL && store_is_open(p->store, err);
+    p->archive = p->store->archive;
+    return store_is_open(p->store, err);
 }
 
 static bool upload(struct push *p, struct archive_pushed *ret, struct err *err)

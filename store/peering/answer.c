@@ -161,9 +161,9 @@ static bool answer_slice(struct store *s, struct store_file *const *files, size_
 bool peering_answer(struct store *s, const char *instance, const struct peering_question *q,
                     struct buf *out, struct err *err)
 {
-    struct store_file **files;
+    struct store_file **files = NULL;
     char writer[64] = "";
-    size_t n;
+    size_t n = 0;
     if (!list(s, q, &files, &n, err)) {
         return false;
     }

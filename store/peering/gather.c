@@ -241,7 +241,8 @@ static bool take_slice(struct peering_slices *s, const struct peering_call *c, b
                   : err_memory(err);
     arena_free(arena);
     if (ok && a.slice.n == 0 && !a.gone) {
-        ok = err_set(err, ERR_INPUT, "it has no slice");
+        err_set(err, ERR_INPUT, "it has no slice");
+        ok = false;
     }
     if (!ok) {
         err_wrap(err, "peer %s: its answer is damaged", peer_name(s->peer));

@@ -70,8 +70,8 @@ static void failed(struct peering *p, const char *why)
 
 static void look_up(struct peering *p)
 {
-    struct sv host;
-    uint16_t port;
+    struct sv host = SV("");
+    uint16_t port = 0;
     char name[256];
     struct err err = ERR_INIT;
     struct peering_setup *s = p->looking_up || p->ending ? NULL : named(p, &host, &port);
@@ -105,8 +105,8 @@ void peering_lookup_on_timer(void *arg)
 void peering_lookup_on_done(void *arg, int code, char *addresses)
 {
     struct peering *p = arg;
-    struct sv host;
-    uint16_t port;
+    struct sv host = SV("");
+    uint16_t port = 0;
     p->looking_up = false;
     if (code != 0) {
         failed(p, gai_strerror(code));

@@ -284,8 +284,11 @@ static bool list_wanted(struct slicing *s, struct err *err)
 {
     const struct catalogue *c = s->o->catalogue;
     sqlite3_stmt *st = db_compile(s->from, "SELECT set_id FROM series WHERE id = ?1", err);
-    s->wanted = calloc(c->n_rows + 1, sizeof(s->wanted[0]));
-    bool ok = st != NULL && (s->wanted != NULL || err_memory(err));
+    s->wanted = st != NULL ? calloc(c->n_rows + 1, sizeof(s->wanted[0])) : NULL;
+    bool ok = s->wanted != NULL;
+    if (st != NULL && !ok) {
+        (void)err_memory(err);
+    }
     for (size_t i = 0; ok && i < c->n_rows; i++) {
         const struct catalogue_row *r = &c->rows[i];
         if (r->matched == 0) {
