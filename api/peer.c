@@ -5,8 +5,6 @@
 #include "store/peering/answer.h"
 #include "store/peering/peering.h"
 
-#define PEER_TYPE "application/x-profpull-peer"
-
 static void refuse(struct exchange *x, int status, const char *why)
 {
     exchange_text(x, status, "text/plain; charset=utf-8", sv_from(why));
@@ -35,7 +33,7 @@ static void peer_ask(struct exchange *x)
      */
     uint64_t most = x->bytes_max / 4;
     q.bytes_max = q.bytes_max == 0 || q.bytes_max > most ? most : q.bytes_max;
-    x->content_type = PEER_TYPE;
+    x->content_type = PEERING_TYPE;
     if (!peering_answer(served->store, peering_id(served->peering), &q, &x->reply, &err)) {
         refuse(x, status_of(&err), err.msg);
     }

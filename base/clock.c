@@ -37,6 +37,21 @@ void clock_sleep_until_ns(int64_t mono_ns)
     (void)clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &ts, NULL);
 }
 
+struct timespec clock_timespec(int64_t ms)
+{
+    return (struct timespec){.tv_sec = (time_t)(ms / MS_PER_S),
+                             .tv_nsec = (long)(ms % MS_PER_S * NS_PER_MS)};
+}
+
+void clock_cond_init(pthread_cond_t *cond)
+{
+    pthread_condattr_t monotonic;
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(cond, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+}
+
 int64_t clock_wall_offset_ns(void)
 {
     return clock_wall_ns() - clock_mono_ns();

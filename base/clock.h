@@ -5,9 +5,11 @@
 #ifndef PROFPULL_BASE_CLOCK_H
 #define PROFPULL_BASE_CLOCK_H
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <time.h>
 
 #include "base/str.h"
 
@@ -20,6 +22,12 @@ int64_t clock_mono_ms(void);
 int64_t clock_wall_ns(void);
 /* Sleeps until a monotonic instant, or until a signal handler has run. */
 void clock_sleep_until_ns(int64_t mono_ns);
+
+/* Returns a time of `ms`, 0 or more, as a deadline of pthread_cond_timedwait() or a pause of
+ * nanosleep(). */
+struct timespec clock_timespec(int64_t ms);
+/* Makes a condition whose deadlines are monotonic times. */
+void clock_cond_init(pthread_cond_t *cond);
 
 /* Returns the current offset in ns from monotonic to wall time: the wall time of a monotonic
  * instant t is t + offset. */

@@ -125,16 +125,12 @@ static struct question *question_new(const char *path)
 {
     size_t n = strlen(path);
     struct question *q = calloc(1, sizeof(*q) + n + 1);
-    pthread_condattr_t monotonic;
     if (q == NULL) {
         return NULL;
     }
     memcpy(q->path, path, n + 1);
     pthread_mutex_init(&q->lock, NULL);
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_cond_init(&q->changed, &monotonic);
-    pthread_condattr_destroy(&monotonic);
+    clock_cond_init(&q->changed);
     return q;
 }
 

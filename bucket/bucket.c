@@ -235,16 +235,10 @@ static bool complete_headers(struct bucket_call *c)
 
 /* ---- turns and pauses ------------------------------------------------------------------------ */
 
-static struct timespec at_ms(int64_t mono_ms)
-{
-    return (struct timespec){.tv_sec = (time_t)(mono_ms / MS_PER_S),
-                             .tv_nsec = (long)(mono_ms % MS_PER_S * NS_PER_MS)};
-}
-
 /* Waits for `changed`. Returns false if the instant (0: none) has passed. The lock is held. */
 static bool wait_changed(struct bucket *b, int64_t until_ms)
 {
-    struct timespec at = at_ms(until_ms);
+    struct timespec at = clock_timespec(until_ms);
     return until_ms == 0 ? pthread_cond_wait(&b->changed, &b->lock) == 0
                          : pthread_cond_timedwait(&b->changed, &b->lock, &at) != ETIMEDOUT;
 }
@@ -466,7 +460,6 @@ static bool make_parts(struct bucket *b, struct err *err)
 struct bucket *bucket_new(const struct bucket_options *o, struct err *err)
 {
     struct bucket *b = calloc(1, sizeof(*b));
-    pthread_condattr_t attr;
     if (b == NULL) {
         err_memory(err);
         return NULL;
@@ -476,10 +469,7 @@ struct bucket *bucket_new(const struct bucket_options *o, struct err *err)
     TAILQ_INIT(&b->calls);
     rng_seed_random(&b->rng);
     pthread_mutex_init(&b->lock, NULL);
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    pthread_cond_init(&b->changed, &attr);
-    pthread_condattr_destroy(&attr);
+    clock_cond_init(&b->changed);
     if (!make_texts(b, err)) {
         return bucket_free(b);
     }

@@ -17,8 +17,7 @@ struct guard {
 static void *guard_main(void *arg)
 {
     struct guard *g = arg;
-    struct timespec until = {.tv_sec = (time_t)(g->until_ms / MS_PER_S),
-                             .tv_nsec = (long)(g->until_ms % MS_PER_S * NS_PER_MS)};
+    struct timespec until = clock_timespec(g->until_ms);
     int code = g->code;
     free(g);
     while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL) != 0) {

@@ -108,16 +108,12 @@ static void *thread_main(void *arg)
 struct guard *guard_new(struct err *err)
 {
     struct guard *g = calloc(1, sizeof(*g));
-    pthread_condattr_t attr;
     if (g == NULL) {
         err_memory(err);
         return NULL;
     }
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
     pthread_mutex_init(&g->lock, NULL);
-    pthread_cond_init(&g->wake, &attr);
-    pthread_condattr_destroy(&attr);
+    clock_cond_init(&g->wake);
     if (!thread_start(&g->thread, "guard", thread_main, g, err)) {
         pthread_cond_destroy(&g->wake);
         pthread_mutex_destroy(&g->lock);

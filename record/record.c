@@ -51,7 +51,6 @@ static void make_metrics(struct record *r, struct metrics *m)
 struct record *record_new(const struct record_options *o)
 {
     struct rng rng;
-    pthread_condattr_t monotonic;
     struct record *r = calloc(1, sizeof(*r));
     if (r == NULL) {
         return NULL;
@@ -67,10 +66,7 @@ struct record *record_new(const struct record_options *o)
     pthread_mutex_init(&r->lock, NULL);
     pthread_mutex_init(&r->queue_lock, NULL);
     pthread_cond_init(&r->filled, NULL);
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_cond_init(&r->emptied, &monotonic);
-    pthread_condattr_destroy(&monotonic);
+    clock_cond_init(&r->emptied);
     STAILQ_INIT(&r->queue);
     make_metrics(r, o->metrics);
     r->cache = map_new();

@@ -16,15 +16,9 @@
 
 /* ---- pausing --------------------------------------------------------------------------------- */
 
-struct timespec store_timespec(int64_t ms)
-{
-    return (struct timespec){.tv_sec = (time_t)(ms / MS_PER_S),
-                             .tv_nsec = (long)(ms % MS_PER_S * NS_PER_MS)};
-}
-
 bool store_pause(struct store *s, int64_t ms)
 {
-    const struct timespec until = store_timespec(clock_mono_ms() + ms);
+    const struct timespec until = clock_timespec(clock_mono_ms() + ms);
     pthread_mutex_lock(&s->lock);
     int rc = 0;
     while (!s->stopping && rc != ETIMEDOUT && !s->hurry) {
@@ -225,7 +219,7 @@ bool store_background_start(struct store *s, struct err *err)
 
 bool store_await_open(struct store *s, int64_t ms, struct err *err)
 {
-    const struct timespec until = store_timespec(clock_mono_ms() + ms);
+    const struct timespec until = clock_timespec(clock_mono_ms() + ms);
     pthread_mutex_lock(&s->lock);
     int rc = 0;
     while (s->state == STORE_OPENING && rc != ETIMEDOUT) {

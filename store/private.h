@@ -300,8 +300,6 @@ void store_merge_files(struct store *s, int64_t now_ns);
  * may have `percent` (1 to 100). *paid_ns is the part of used_ns that earlier pauses have paid for;
  * less than a millisecond of pause stays owed. */
 int64_t store_merge_pause_ms(int64_t used_ns, unsigned percent, int64_t *paid_ns);
-/* Returns a time in milliseconds, such as a monotonic deadline, as a struct timespec. */
-struct timespec store_timespec(int64_t ms);
 /* Sleeps for ms, or until store_hurry() is called. Returns false if the store closes meanwhile. */
 bool store_pause(struct store *s, int64_t ms);
 /* Starts the next round of the background thread at once, because the disk is full and retention

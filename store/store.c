@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "store/archive/archive.h"
 #include "store/private.h"
 
@@ -176,11 +177,7 @@ struct store *store_open(const struct store_options *options, struct err *err)
     pthread_mutex_init(&s->lock, NULL);
     pthread_mutex_init(&s->write_lock, NULL);
     pthread_mutex_init(&s->maintain_lock, NULL);
-    pthread_condattr_t monotonic;
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_cond_init(&s->changed, &monotonic);
-    pthread_condattr_destroy(&monotonic);
+    clock_cond_init(&s->changed);
     return start(s, options, err) ? s : store_close(s);
 }
 

@@ -71,11 +71,7 @@ struct symbols_helper *symbols_helper_start(const struct symbols_helper_options 
         free(h);
         return NULL;
     }
-    pthread_condattr_t monotonic;
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_cond_init(&h->free, &monotonic);
-    pthread_condattr_destroy(&monotonic);
+    clock_cond_init(&h->free);
     pthread_mutex_init(&h->lock, NULL);
     return h;
 }
@@ -313,8 +309,7 @@ static bool begin(struct asking *a, struct err *err)
 {
     struct symbols_helper *h = a->helper;
     int64_t until = a->deadline_ms;
-    struct timespec t = {.tv_sec = (time_t)(until / MS_PER_S),
-                         .tv_nsec = (long)(until % MS_PER_S * NS_PER_MS)};
+    struct timespec t = clock_timespec(until);
     int rc = 0;
     while (h->busy && rc != ETIMEDOUT) {
         rc = pthread_cond_timedwait(&h->free, &h->lock, &t);

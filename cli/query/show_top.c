@@ -39,8 +39,7 @@ static int watch(struct question *q)
         if (code == EXIT_INPUT) {
             return code;
         }
-        struct timespec pause = {.tv_sec = (time_t)(q->args->interval_ms / MS_PER_S),
-                                 .tv_nsec = (long)(q->args->interval_ms % MS_PER_S * NS_PER_MS)};
+        struct timespec pause = clock_timespec(q->args->interval_ms);
         (void)nanosleep(&pause, NULL);
         if (!q->terminal.tty && !q->args->json) {
             fputs("\n", stdout);

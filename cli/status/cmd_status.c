@@ -147,8 +147,7 @@ static int watch(const struct asked *asked)
         if (code == EXIT_INPUT) {
             return code; /* nobody reads the output */
         }
-        struct timespec pause = {.tv_sec = (time_t)(args->interval_ms / MS_PER_S),
-                                 .tv_nsec = (long)(args->interval_ms % MS_PER_S * NS_PER_MS)};
+        struct timespec pause = clock_timespec(args->interval_ms);
         (void)nanosleep(&pause, NULL);
         if (isatty(STDOUT_FILENO) != 1) {
             fputs(args->json ? "" : "\n", stdout);

@@ -278,7 +278,7 @@ void archive_hurry(struct archive *a)
 /* Waits for the next round. False if the archive ends. */
 static bool await_round(struct archive *a)
 {
-    const struct timespec until = store_timespec(clock_mono_ms() + ARCHIVE_LIST_MS);
+    const struct timespec until = clock_timespec(clock_mono_ms() + ARCHIVE_LIST_MS);
     pthread_mutex_lock(&a->lock);
     int rc = 0;
     while (!a->stopping && !a->hurry && rc != ETIMEDOUT) {
@@ -376,11 +376,7 @@ struct archive *archive_open(struct store *s, const struct archive_options *o, s
     random_id(a->id);
     pthread_mutex_init(&a->lock, NULL);
     pthread_mutex_init(&a->round_lock, NULL);
-    pthread_condattr_t monotonic;
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_cond_init(&a->changed, &monotonic);
-    pthread_condattr_destroy(&monotonic);
+    clock_cond_init(&a->changed);
     if (!start(a, o, err)) {
         return archive_free(a);
     }

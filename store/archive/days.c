@@ -175,7 +175,7 @@ static bool archive_day_goes_on(void *arg)
     int64_t pause_ms =
         store_merge_pause_ms((int64_t)t.tv_sec * NS_PER_S + t.tv_nsec, CPU_PERCENT, &p->paid_ns);
     if (pause_ms > 0 && a->has_thread) {
-        const struct timespec pause = store_timespec(pause_ms);
+        const struct timespec pause = clock_timespec(pause_ms);
         (void)nanosleep(&pause, NULL);
         (void)archive_beat(a, a->now_ns);
         (void)archive_list(a, a->now_ns);

@@ -60,7 +60,7 @@ bool archive_takes_refresh(struct archive *a)
 /* Asks for a listing and waits for its end, or for the deadline. Under the lock. */
 static bool await_listing(struct archive *a, int64_t since_ms, int64_t deadline_ms)
 {
-    const struct timespec until = store_timespec(deadline_ms);
+    const struct timespec until = clock_timespec(deadline_ms);
     int rc = 0;
     a->refresh = a->hurry = a->listed_all_ms < since_ms;
     pthread_cond_broadcast(&a->changed);

@@ -235,7 +235,6 @@ struct changes_watch *changes_watch_new(struct store *store, struct log *log,
                                         struct metrics *metrics, struct err *err)
 {
     struct changes_watch *w = calloc(1, sizeof(*w));
-    pthread_condattr_t attributes;
     if (w == NULL) {
         err_memory(err);
         return NULL;
@@ -243,10 +242,7 @@ struct changes_watch *changes_watch_new(struct store *store, struct log *log,
     w->store = store;
     w->log = log;
     pthread_mutex_init(&w->lock, NULL);
-    pthread_condattr_init(&attributes);
-    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    pthread_cond_init(&w->wake, &attributes);
-    pthread_condattr_destroy(&attributes);
+    clock_cond_init(&w->wake);
     w->compared = metrics_single(metrics, METRIC_COUNTER, "profpull_change_comparisons_total",
                                  "Comparisons of the versions of a rollout that were made for "
                                  "profpull_change_ratio.");

@@ -133,7 +133,7 @@ void peering_exchange_run(struct loop_task *task)
         finish(x, "aborted");
         return;
     }
-    static const struct http_header type = {"Content-Type", "application/x-profpull-peer"};
+    static const struct http_header type = {"Content-Type", PEERING_TYPE};
     x->part = (struct http_part){c->question.data, c->question.len};
     struct http_request request = {.method = "POST",
                                    .url = x->url,

@@ -198,8 +198,7 @@ bool peering_is_used(struct peering *p)
 
 static bool await_known(struct peering *p, int64_t deadline_ms)
 {
-    struct timespec until = {.tv_sec = (time_t)(deadline_ms / MS_PER_S),
-                             .tv_nsec = (long)(deadline_ms % MS_PER_S * NS_PER_MS)};
+    struct timespec until = clock_timespec(deadline_ms);
     int rc = 0;
     while (!p->known && !p->stopped && p->lookup_err.kind == ERR_NONE && rc != ETIMEDOUT) {
         rc = pthread_cond_timedwait(&p->changed, &p->lock, &until);
@@ -318,7 +317,6 @@ static void make_id(char id[PEERING_ID_SIZE])
 struct peering *peering_new(const struct peering_options *o, struct err *err)
 {
     struct peering *p = calloc(1, sizeof(*p));
-    pthread_condattr_t monotonic;
     if (p == NULL) {
         err_memory(err);
         return NULL;
@@ -327,10 +325,7 @@ struct peering *peering_new(const struct peering_options *o, struct err *err)
     make_id(p->id);
     TAILQ_INIT(&p->exchanges);
     pthread_mutex_init(&p->lock, NULL);
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_cond_init(&p->changed, &monotonic);
-    pthread_condattr_destroy(&monotonic);
+    clock_cond_init(&p->changed);
     if (o->metrics != NULL && !metrics_collector(o->metrics, peering_collect, p)) {
         err_memory(err);
         return peering_free(p);

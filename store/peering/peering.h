@@ -28,6 +28,8 @@
 
 /* The path of the endpoint that answers questions. */
 #define PEERING_PATH "/profpull.v1/peer"
+/* The media type of questions and answers. */
+#define PEERING_TYPE "application/x-profpull-peer"
 /* Limit of peers. Further addresses are not asked, and every answer is partial. */
 #define PEERING_PEERS_MAX 1000
 /* Time between two lookups of a DNS name. */

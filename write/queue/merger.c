@@ -45,8 +45,7 @@ void merger_poke(struct merger *m)
 static bool rest(struct merger *m, int64_t ms)
 {
     int64_t until_ms = clock_mono_ms() + ms;
-    struct timespec at = {.tv_sec = (time_t)(until_ms / MS_PER_S),
-                          .tv_nsec = (long)(until_ms % MS_PER_S * NS_PER_MS)};
+    struct timespec at = clock_timespec(until_ms);
     int timeout = 0;
     pthread_mutex_lock(&m->lock);
     while (!m->stop && timeout == 0) {
@@ -62,8 +61,7 @@ static bool rest(struct merger *m, int64_t ms)
 static bool wait_for_poke(struct merger *m, int64_t ms)
 {
     int64_t until_ms = ms == INT64_MAX ? 0 : clock_mono_ms() + ms;
-    struct timespec at = {.tv_sec = (time_t)(until_ms / MS_PER_S),
-                          .tv_nsec = (long)(until_ms % MS_PER_S * NS_PER_MS)};
+    struct timespec at = clock_timespec(until_ms);
     int timeout = 0;
     pthread_mutex_lock(&m->lock);
     while (!m->stop && !m->poked && timeout == 0) {
@@ -215,7 +213,6 @@ void merger_remove(struct merger *m, struct send_queue *q)
 struct merger *merger_new(size_t memory_max, void (*merged)(void *arg), void *arg, struct err *err)
 {
     struct merger *m = calloc(1, sizeof(*m));
-    pthread_condattr_t attr;
     if (m == NULL) {
         err_memory(err);
         return NULL;
@@ -225,10 +222,7 @@ struct merger *merger_new(size_t memory_max, void (*merged)(void *arg), void *ar
     m->merged = merged;
     m->arg = arg;
     pthread_mutex_init(&m->lock, NULL);
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    pthread_cond_init(&m->wake, &attr);
-    pthread_condattr_destroy(&attr);
+    clock_cond_init(&m->wake);
     pthread_cond_init(&m->left, NULL);
     if (!thread_start(&m->thread, "merger", merger_run, m, err)) {
         m->joined = true;

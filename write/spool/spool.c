@@ -478,8 +478,7 @@ int64_t spool_step(struct spool *s, int64_t now_ms)
 /* Waits for work, at most until `until_ms`. Returns false when the thread has to stop. */
 static bool wait_for_work(struct spool *s, int64_t until_ms)
 {
-    struct timespec at = {.tv_sec = (time_t)(until_ms / MS_PER_S),
-                          .tv_nsec = (long)(until_ms % MS_PER_S * NS_PER_MS)};
+    struct timespec at = clock_timespec(until_ms);
     int timeout = 0;
     pthread_mutex_lock(&s->lock);
     while (!s->poked && until_ms == INT64_MAX) {
@@ -538,8 +537,7 @@ int64_t spool_hung_ms(const struct spool *s, int64_t now_ms)
 /* Waits until the directory has been opened. Returns true if that has failed for good. */
 static bool wait_for_opening(struct spool *s, int64_t until_ms)
 {
-    const struct timespec at = {.tv_sec = (time_t)(until_ms / MS_PER_S),
-                                .tv_nsec = (long)(until_ms % MS_PER_S * NS_PER_MS)};
+    const struct timespec at = clock_timespec(until_ms);
     int timeout = 0;
     pthread_mutex_lock(&s->lock);
     while (!s->opened && timeout == 0) {
@@ -612,7 +610,6 @@ struct spool *spool_new(const struct spool_options *o, struct err *err)
         err_memory(err);
         return NULL;
     }
-    pthread_condattr_t attr;
     s->options = *o;
     s->config = *o->config;
     s->options.config = &s->config;
@@ -625,11 +622,8 @@ struct spool *spool_new(const struct spool_options *o, struct err *err)
     TAILQ_INIT(&s->waiting);
     TAILQ_INIT(&s->requests);
     pthread_mutex_init(&s->lock, NULL);
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    pthread_cond_init(&s->wake, &attr);
-    pthread_cond_init(&s->opening, &attr);
-    pthread_condattr_destroy(&attr);
+    clock_cond_init(&s->wake);
+    clock_cond_init(&s->opening);
     s->config.name = s->name = strdup(o->config->name);
     s->config.spool_directory = s->directory = strdup(o->config->spool_directory);
     if (s->name == NULL || s->directory == NULL) {
