@@ -44,7 +44,18 @@ static const char *const annotations[] = {"profiles.grafana.com/service_name",
                                           "profefe.com/service",
                                           "profefe.com/path"};
 
-#define KNOWN_MAX (CONFIG_BUILTIN_TYPES * COUNT(settings) + COUNT(annotations))
+/* The custom types of the built-in configuration, which have annotations like built-in types. */
+static const char *const custom_types[] = {"growth", "contention"};
+
+#define TYPES (CONFIG_BUILTIN_TYPES + COUNT(custom_types))
+#define KNOWN_MAX (TYPES * COUNT(settings) + COUNT(annotations))
+
+/* Returns the name in annotations of the i-th type; i is less than TYPES. */
+static const char *type_name(size_t i)
+{
+    return i < CONFIG_BUILTIN_TYPES ? config_builtin_type(i)->annotation
+                                    : custom_types[i - CONFIG_BUILTIN_TYPES];
+}
 
 /* The labels of all well-known annotations. */
 struct known {
@@ -96,9 +107,9 @@ static struct known *known_new(const struct rule_reader *rules)
     if (k == NULL) {
         return NULL;
     }
-    for (size_t t = 0; t < CONFIG_BUILTIN_TYPES; t++) {
+    for (size_t t = 0; t < TYPES; t++) {
         char prefix[64];
-        snprintf(prefix, sizeof(prefix), GRAFANA "%s.", config_builtin_type(t)->annotation);
+        snprintf(prefix, sizeof(prefix), GRAFANA "%s.", type_name(t));
         for (size_t s = 0; s < COUNT(settings); s++) {
             known_add(k, rules, prefix, settings[s]);
         }
@@ -109,12 +120,12 @@ static struct known *known_new(const struct rule_reader *rules)
     return k;
 }
 
-/* Returns the length of the profile type in "cpu_port_name"; 0 if there is none. A type that is not
- * built in is taken to end at the last underscore. */
+/* Returns the length of the profile type in "cpu_port_name"; 0 if there is none. An unknown type is
+ * taken to end at the last underscore. */
 static size_t type_length(struct sv name)
 {
-    for (size_t i = 0; i < CONFIG_BUILTIN_TYPES; i++) {
-        struct sv type = sv_from(config_builtin_type(i)->annotation);
+    for (size_t i = 0; i < TYPES; i++) {
+        struct sv type = sv_from(type_name(i));
         if (sv_starts_with(name, type) && name.n > type.n && name.p[type.n] == '_') {
             return type.n;
         }

@@ -245,6 +245,36 @@ func TestAnnotatedPods(t *testing.T) {
 	noneRefused(t, server)
 }
 
+// A C++ server with brpc or gperftools is scraped by annotations alone: each of its four profiles arrives,
+// with the names of its symbol service, and the sampled ones are asked for with seconds.
+func TestAnnotatedBrpc(t *testing.T) {
+	t.Parallel()
+	bin(t)
+	server := newPyroscope(t, pyroscope.Options{})
+	cluster, env := newCluster(t)
+	native := &nativeServer{maps: func() string { return oldMaps }, names: map[uint64]string{
+		0x55551000: "shop::Cart::add(int)", 0x55551100: "shop::Cart::add(int)", 0x70000100: "memcpy"}}
+	pod := kube.Annotated("search", serveNative(t, native), "cpu", "memory", "growth", "contention")
+	pod.Annotations["profiles.grafana.com/cpu.path"] = "/pprof/profile"
+	pod.Annotations["profiles.grafana.com/memory.path"] = "/pprof/heap"
+	cluster.Put(pod)
+	config := writeConfig(t, "global: {scrape_interval: 2s}\nsymbols: {wait: 1m}\nwrite: [{url: \""+server.URL()+"\"}]\n")
+	p := runWithin(t, env, "--config", config)
+	for _, name := range []string{"process_cpu", "memory", "growth", "contention"} {
+		r := waitProfiles(t, server, 1, named(name, "shop::Cart::add"))[0]
+		equal(t, name+" of the pod", r.Labels["pod"], "search")
+	}
+	var paths []string
+	for _, s := range p.scrapes("") {
+		expect(t, s.Failures == 0, "%s failed: %s", s.URL, s.LastError)
+		paths = append(paths, s.URL[strings.LastIndex(s.URL, "/pprof/"):])
+	}
+	sort.Strings(paths)
+	equal(t, "paths", strings.Join(paths, " "), "/pprof/contention?seconds=1 /pprof/growth /pprof/heap /pprof/profile?seconds=1")
+	p.stop()
+	noneRefused(t, server)
+}
+
 // `run --write.url URL` is enough in a cluster. The API server keeps finished pods to itself.
 func TestNoConfiguration(t *testing.T) {
 	t.Parallel()
@@ -346,6 +376,7 @@ func TestExplain(t *testing.T) {
 		pod("hushed", map[string]string{"example.com/param_token": "s3cret"}),
 		pod("boxed", grafana("cpu.scrape", "true", "cpu.port", "6060", "cpu.container", "side")),
 		pod("unboxed", grafana("cpu.scrape", "true", "cpu.port_name", "main-0", "cpu.container", "nope")),
+		pod("brpc", grafana("growth.scrape", "true", "growth.port", "8080", "contention.scrap", "true")),
 		pod("extra", grafana("cpu.scrape", "true", "cpu.port", "6060", "memroy.scrape", "true")),
 	} {
 		cluster.Put(p)
@@ -367,6 +398,7 @@ func TestExplain(t *testing.T) {
 		{"shop/misnamed", []string{"its port is to be the one named \"http\", and no container has declared a port under this name"}},
 		{"shop/half", []string{"memory at http://10.1.2.3:8080/debug/pprof/allocs", "process_cpu", "\"http\""}},
 		{"shop/extra", []string{"is scraped", "The annotation profiles.grafana.com/memroy.scrape has no meaning here; rename it to profiles.grafana.com/memory.scrape"}},
+		{"shop/brpc", []string{"growth at http://10.1.2.3:8080/pprof/growth", "The annotation profiles.grafana.com/contention.scrap has no meaning here; rename it to profiles.grafana.com/contention.scrape"}},
 		{"shop/boxed", []string{"process_cpu at http://10.1.2.3:6060/", "container side"}},
 		{"shop/unboxed", []string{"The profile type process_cpu is asked for and not scraped: the pod has no container \"nope\" that the rules keep."}},
 		{"goo", []string{"Pod shop/good is scraped"}},
@@ -385,7 +417,7 @@ func TestExplain(t *testing.T) {
 	t.Run("summary", func(t *testing.T) {
 		r := explain(t, exitDone, env)
 		has(t, "stderr", r.stderr,
-			"13 pods seen: 4 scraped (4 profile types in all), 9 not, because",
+			"14 pods seen: 5 scraped (5 profile types in all), 9 not, because",
 			"5  the annotations do not ask for it: rule 3", "1  the phase is Pending: rule 1")
 	})
 	t.Run("namespace", func(t *testing.T) {

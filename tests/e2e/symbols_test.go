@@ -45,6 +45,10 @@ func (s *nativeServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case "/pprof/growth":
 		io.WriteString(w, strings.Replace(oldHeapHead, "heapprofile", "growthz", 1)+s.maps())
 	case "/pprof/contention":
+		if r.FormValue("seconds") == "" { // so does brpc
+			http.Error(w, "You have to specify ?seconds=N. The maximum is 60", http.StatusBadRequest)
+			return
+		}
 		io.WriteString(w, "--- contention\ncycles/second=1000000000\n5000 3 @ 0x55551100 0x55552200\n\n"+s.maps())
 	case "/pprof/symbol":
 		s.symbol(w, r)

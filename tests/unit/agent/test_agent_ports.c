@@ -252,6 +252,10 @@ TEST_WITH(test_grafana, setup, teardown)
                                                                      "true") "," P("port", "6060"),
          "side 10.1.2.3:6060" ALL_FIVE
          " fgprof godeltaprof_memory godeltaprof_mutex godeltaprof_block"},
+        {.name = "the types of brpc",
+         G("growth", "scrape", "true") "," G("growth", "port", "8080") "," G(
+             "contention", "scrape", "true") "," G("contention", "port", "8080"),
+         "main 10.1.2.3:8080 growth contention"},
         {.name = "only one says true",
          CPU_ON "," G("cpu", "port", "6060") "," G("memory", "scrape",
                                                    "false") "," G("memory", "port", "6060"),

@@ -63,6 +63,40 @@ TEST(without_a_file_the_built_in_configuration_is_used)
     }
 }
 
+/* The types that servers with gperftools or brpc have in addition are custom ones, so that files
+ * with custom types of the same names stay valid. */
+TEST(the_built_in_configuration_has_types_of_brpc)
+{
+    SCOPED(config) *c = load(NULL, NULL, "http://p:1", "");
+    assert_non_null(c);
+    const struct config_job *j = &c->jobs[0];
+    assert_int_equal(j->n_types, CONFIG_BUILTIN_TYPES + 2);
+    const struct config_type *growth = &j->types[CONFIG_BUILTIN_TYPES];
+    CHECK_STR(growth->key, "growth", "");
+    CHECK_STR(growth->name, "growth", "");
+    CHECK_STR(growth->path, "/pprof/growth", "");
+    CHECK_INT(growth->seconds, 0, "");
+    CHECK_INT(growth->delta, DELTA_OFF, "");
+    const struct config_type *contention = growth + 1;
+    CHECK_STR(contention->key, "contention", "");
+    CHECK_STR(contention->name, "contention", "");
+    CHECK_STR(contention->path, "/pprof/contention", "");
+    CHECK_INT(contention->seconds, 14, "brpc refuses a request without seconds");
+    /* Their annotations are among those that make a pod a target. */
+    for (const struct config_type *t = growth; t <= contention; t++) {
+        char label[128];
+        bool read = false;
+        (void)snprintf(label, sizeof(label),
+                       "__meta_kubernetes_pod_annotation_profiles_grafana_com_%s_scrape", t->key);
+        for (size_t i = 0; i < j->relabel.n; i++) {
+            const struct config_rule *rule = &j->relabel.at[i];
+            read = read || (rule->action == ACTION_KEEP &&
+                            sv_in(sv_from(label), rule->source_labels.at, rule->source_labels.n));
+        }
+        CHECK_INT(read, true, t->key);
+    }
+}
+
 /* A file without scrape_configs has the built-in jobs, with its own globals and endpoints. */
 TEST(files_without_jobs_get_the_built_in_ones)
 {
