@@ -1,6 +1,6 @@
 /* The hash that is a part of the name of an object: the beginning of the SHA-256 of its bytes.
  *
- * Pure but for archive_hash_file(), which reads. Any thread.
+ * All functions are pure except archive_hash_file(), which reads a file. Any thread may call them.
  */
 #ifndef PROFPULL_STORE_ARCHIVE_HASH_H
 #define PROFPULL_STORE_ARCHIVE_HASH_H
