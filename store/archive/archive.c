@@ -146,7 +146,8 @@ static void make_metrics(struct archive *a)
                              "endpoint", "result");
     m->faults = metrics_family(all, METRIC_COUNTER, "profpull_archive_faults_total",
                                "Objects of the archive that were left alone from then on, by "
-                               "reason: missing, damaged, newer; and conflict.",
+                               "reason: missing, damaged, newer; damaged catalogues, which are "
+                               "not used: catalogue; and conflict.",
                                "endpoint", "reason");
     m->upload_bytes =
         metric_cell_of(metrics_family(all, METRIC_COUNTER, "profpull_archive_upload_bytes_total",

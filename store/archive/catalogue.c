@@ -135,23 +135,73 @@ bool archive_put_catalogue(struct archive *a)
 
 /* ---- readers --------------------------------------------------------------------------------- */
 
-/* Puts an entry into the cache, if the list has its index. */
-static void take_entry(struct archive *a, const char *writer, const struct catalogue_entry *e)
+/* Puts an entry into the cache, if the list has its index. False with the reason if the entry is
+ * damaged. Its bytes are checked before others rely on them: the index itself may be fine. */
+static bool take_entry(struct archive *a, const char *writer, const struct catalogue_entry *e,
+                       struct err *err)
 {
     struct archive_name name;
     size_t skip = strlen(writer) + sizeof("/" ARCHIVE_INDEX) - 1;
     if (e->key.n < skip || !archive_index_parse(sv_skip(e->key, skip), &name)) {
-        return;
+        return err_set(err, ERR_INPUT, "damaged: expected the key of an index");
     }
     pthread_mutex_lock(&a->lock);
     struct store_file *f = archive_list_find(a, writer, &name);
     bool fits = f != NULL && sv_eq_str(e->key, f->object->index_key) &&
-                sv_eq_str(e->etag, f->object->index_etag) && e->bytes.n == f->object->index.size;
+                sv_eq_str(e->etag, f->object->index_etag);
     f = fits ? store_file_ref(f) : NULL;
     pthread_mutex_unlock(&a->lock);
-    if (f != NULL) {
+    if (f == NULL) {
+        return true;
+    }
+    enum archive_verdict verdict = ARCHIVE_INDEX_DAMAGED;
+    if (e->bytes.n == f->object->index.size) {
+        verdict = archive_index_check(e->bytes, err);
+    } else {
+        err_set(err, ERR_INPUT, "damaged: an index of %zu bytes, expected %llu", e->bytes.n,
+                (unsigned long long)f->object->index.size);
+    }
+    if (verdict == ARCHIVE_INDEX_FINE) {
         archive_cache_seed(a->cache, &f->object->index, 0, e->bytes);
-        store_file_unref(f);
+    }
+    store_file_unref(f);
+    return verdict != ARCHIVE_INDEX_DAMAGED;
+}
+
+/* Takes the entries of a catalogue up to the first damaged one. False with the reason if there is
+ * one. */
+static bool take_entries(struct archive *a, const char *writer, struct sv text, struct err *err)
+{
+    struct sv rest;
+    struct catalogue_entry e;
+    if (!catalogue_open(text, &rest)) {
+        return err_set(err, ERR_INPUT,
+                       "damaged, or of a later version: expected the first line \"%.*s\"",
+                       (int)sizeof(FIRST_LINE) - 2, FIRST_LINE);
+    }
+    while (catalogue_next(&rest, &e)) {
+        if (!take_entry(a, writer, &e, err)) {
+            return false;
+        }
+    }
+    return rest.n == 0 || err_set(err, ERR_INPUT, "damaged: the last entry is cut off");
+}
+
+/* Counts and logs a damaged catalogue, once for each version of it. */
+static void note_damaged(struct archive *a, const char *key, const char *etag,
+                         const struct err *why)
+{
+    uint64_t version = hash_bytes(key, strlen(key), hash_bytes(etag, strlen(etag), 1));
+    pthread_mutex_lock(&a->lock);
+    bool is_new = a->bad_catalogue != version;
+    a->bad_catalogue = version;
+    pthread_mutex_unlock(&a->lock);
+    if (is_new) {
+        metric_inc(metric_cell(a->metrics.faults,
+                               (const char *const[]){a->store->options.name, "catalogue"}));
+        log_warn(a->store->options.log,
+                 "a catalogue of the archive cannot be used: the indexes are read one by one",
+                 LOG_STR("endpoint", a->store->options.name), LOG_STR("object", key), LOG_ERR(why));
     }
 }
 
@@ -164,13 +214,9 @@ void archive_read_catalogue(struct archive *a, const char *writer)
     struct err err = ERR_INIT;
     catalogue_key(writer, key);
     if (text != NULL &&
-        a->backend.get(a->backend.arg, key, &r, archive_deadline(), &got, &err) == BUCKET_OK) {
-        struct sv rest;
-        struct catalogue_entry e;
-        bool ok = catalogue_open((struct sv){text, got.len}, &rest);
-        while (ok && catalogue_next(&rest, &e)) {
-            take_entry(a, writer, &e);
-        }
+        a->backend.get(a->backend.arg, key, &r, archive_deadline(), &got, &err) == BUCKET_OK &&
+        !take_entries(a, writer, (struct sv){text, got.len}, &err)) {
+        note_damaged(a, key, got.etag, &err);
     }
     free(text);
 }

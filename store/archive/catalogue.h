@@ -3,7 +3,8 @@
  *
  * It begins with a line of text that has the version. Then come, for each index, its key, its ETag
  * and its bytes. A reader takes an entry only if the bucket lists an index of this key and ETag, so
- * a catalogue that is late or missing costs requests and nothing else. The bytes come from outside.
+ * a catalogue that is late, missing or damaged costs requests and nothing else. The bytes come from
+ * outside.
  */
 #ifndef PROFPULL_STORE_ARCHIVE_CATALOGUE_H
 #define PROFPULL_STORE_ARCHIVE_CATALOGUE_H

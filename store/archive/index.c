@@ -262,32 +262,50 @@ static enum archive_verdict check_version(struct sv line, bool *ret_is_day, stru
     return ARCHIVE_INDEX_FINE;
 }
 
-enum archive_verdict archive_index_read(struct sv bytes, struct arena *arena,
-                                        struct archive_index *ret, struct err *err)
+/* Checks the first line and the checksum, and sets *ret to the compressed fields. */
+static enum archive_verdict unwrap(struct sv bytes, bool *ret_is_day, struct sv *ret,
+                                   struct err *err)
 {
     struct sv line;
-    struct sv packed;
-    struct sv plain;
     uint64_t sum;
-    bool is_day = false;
-    *ret = (struct archive_index){.n_rows = 0};
-    if (!sv_cut(bytes, '\n', &line, &packed)) {
+    if (!sv_cut(bytes, '\n', &line, ret)) {
         err_set(err, ERR_INPUT, "not an index of an archive");
         return ARCHIVE_INDEX_DAMAGED;
     }
-    enum archive_verdict verdict = check_version(line, &is_day, err);
+    enum archive_verdict verdict = check_version(line, ret_is_day, err);
     if (verdict != ARCHIVE_INDEX_FINE) {
         return verdict;
     }
-    if (packed.n < SUM_BYTES) {
+    if (ret->n < SUM_BYTES) {
         err_set(err, ERR_INPUT, "damaged: the index is cut off");
         return ARCHIVE_INDEX_DAMAGED;
     }
-    packed.n -= SUM_BYTES;
-    memcpy(&sum, packed.p + packed.n, SUM_BYTES);
-    if (sum != blob_hash(packed, NULL, 0)) {
+    ret->n -= SUM_BYTES;
+    memcpy(&sum, ret->p + ret->n, SUM_BYTES);
+    if (sum != blob_hash(*ret, NULL, 0)) {
         err_set(err, ERR_INPUT, "damaged: the checksum of the index differs");
         return ARCHIVE_INDEX_DAMAGED;
+    }
+    return ARCHIVE_INDEX_FINE;
+}
+
+enum archive_verdict archive_index_check(struct sv bytes, struct err *err)
+{
+    struct sv packed;
+    bool is_day = false;
+    return unwrap(bytes, &is_day, &packed, err);
+}
+
+enum archive_verdict archive_index_read(struct sv bytes, struct arena *arena,
+                                        struct archive_index *ret, struct err *err)
+{
+    struct sv packed;
+    struct sv plain;
+    bool is_day = false;
+    *ret = (struct archive_index){.n_rows = 0};
+    enum archive_verdict verdict = unwrap(bytes, &is_day, &packed, err);
+    if (verdict != ARCHIVE_INDEX_FINE) {
+        return verdict;
     }
     if (!inflate(packed, arena, &plain, err)) {
         return err != NULL && err->kind == ERR_MEMORY ? ARCHIVE_INDEX_MEMORY

@@ -73,6 +73,9 @@ enum archive_verdict {
  * with err. */
 bool archive_index_write(struct db *db, const char *etag, uint64_t bytes,
                          const struct archive_day *day, struct buf *out, struct err *err);
+/* Checks the version and the checksum of an index, without reading its fields. If it is not fine,
+ * err has the reason. */
+enum archive_verdict archive_index_check(struct sv bytes, struct err *err);
 /* Reads an index into memory of the arena. If it is not fine, err has the reason. */
 enum archive_verdict archive_index_read(struct sv bytes, struct arena *arena,
                                         struct archive_index *ret, struct err *err);

@@ -578,7 +578,7 @@ static void *archive_prepare_thread(void *arg)
     return NULL;
 }
 
-/* Keeps the files whose index was never read. Returns their number. */
+/* Keeps the files whose index was never read, and can be. Returns their number. */
 static size_t unknown_of(struct store_file *const *files, size_t n, struct store_file **ret)
 {
     size_t k = 0;
@@ -586,7 +586,7 @@ static size_t unknown_of(struct store_file *const *files, size_t n, struct store
         struct archive_object *o = files[i]->object;
         if (o != NULL) {
             pthread_mutex_lock(&o->archive->lock);
-            if (!o->known) {
+            if (!o->known && o->state == OBJECT_FINE) {
                 ret[k++] = files[i];
             }
             pthread_mutex_unlock(&o->archive->lock);

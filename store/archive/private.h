@@ -119,7 +119,8 @@ struct archive {
     struct err problem;     /* the last failure of the thread */
     uint64_t waiting_files; /* to be uploaded */
     uint64_t waiting_bytes;
-    uint64_t foreign; /* objects under the prefix that do not belong to an archive */
+    uint64_t foreign;       /* objects under the prefix that do not belong to an archive */
+    uint64_t bad_catalogue; /* key and version of the last damaged one, as a hash; 0: none */
     /* The members below belong to the thread, or to the caller of archive_round(). */
     pthread_mutex_t round_lock;
     int64_t list_due_ms;
@@ -191,8 +192,8 @@ bool archive_remove_object(struct archive *a, struct store_file *f, const char *
 
 /* Writes the catalogue of this writer if its days have changed. False if the bucket has failed. */
 bool archive_put_catalogue(struct archive *a);
-/* Reads the catalogue of a writer into the cache. Failures are left to those who read the indexes.
- */
+/* Reads the catalogue of a writer into the cache. A damaged one is counted and logged. Failures of
+ * the request are left to those who read the indexes. */
 void archive_read_catalogue(struct archive *a, const char *writer);
 
 /* ---- days (days.c, replaced.c) --------------------------------------------------------------- */

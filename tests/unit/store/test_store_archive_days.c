@@ -332,6 +332,25 @@ static unsigned gets_of_reader(struct fake *f, const char *want, const char *row
     return f->gets - before;
 }
 
+/* Does the same with a damaged catalogue, which is counted, and named in the log with the reason.
+ */
+static unsigned gets_with_bad(struct fake *f, const char *want, const char *why)
+{
+    static const char metric[] =
+        "profpull_archive_faults_total{endpoint=\"local\",reason=\"catalogue\"}";
+    unsigned before = f->gets;
+    SCOPED(archive_rig) reader;
+    archive_rig_reader(&reader, f);
+    testing_log_expect(reader.store.log, "a catalogue of the archive cannot be used");
+    archive_rig_round(&reader, f);
+    check_text(&reader, want, why);
+    check_text(&reader, want, "again");
+    CHECK_CONTAINS(testing_log_text(reader.store.log), "object=w1/catalogue", why);
+    CHECK_CONTAINS(testing_log_text(reader.store.log), why, why);
+    assert_int_equal(store_rig_metric(&reader.store, metric), 1);
+    return f->gets - before;
+}
+
 TEST(a_catalogue_saves_the_requests_for_indexes)
 {
     SCOPED(fake) f;
@@ -357,18 +376,21 @@ TEST(a_catalogue_saves_the_requests_for_indexes)
     /* The beginning of a database is in its index, and these are no longer than that. */
     unsigned with = gets_of_reader(&f, want, "with");
     assert_int_equal(with, 1);
-    /* A catalogue that is damaged, late or foreign changes no answer. */
+    /* A catalogue that is damaged or foreign changes no answer, and is reported. */
     struct fake_object *o = fake_find(&f, "w1/catalogue");
+    char *last = o->data + o->n - 20;
+    *last ^= 1;
+    assert_int_equal(gets_with_bad(&f, want, "the checksum of the index differs"), with + 1);
     o->n = o->n * 2 / 3;
-    assert_true(gets_of_reader(&f, want, "cut") > with);
+    assert_true(gets_with_bad(&f, want, "the last entry is cut off") > with);
     memset(o->data + 40, 'x', o->n - 40);
-    assert_int_equal(gets_of_reader(&f, want, "damaged"), 5);
+    assert_int_equal(gets_with_bad(&f, want, "expected the key of an index"), 5);
     fake_set(&f, "w1/catalogue", "something else", 14);
-    assert_int_equal(gets_of_reader(&f, want, "foreign"), 5);
+    assert_int_equal(gets_with_bad(&f, want, "expected the first line"), 5);
     /* One entry, whose key is shorter than the name of the writer. */
     static const char short_key[] = "profpull archive catalogue 1\n\1k\1e\1b";
     fake_set(&f, "w1/catalogue", short_key, sizeof(short_key) - 1);
-    assert_int_equal(gets_of_reader(&f, want, "short"), 5);
+    assert_int_equal(gets_with_bad(&f, want, "expected the key of an index"), 5);
     fake_drop(&f, "w1/catalogue");
     assert_int_equal(gets_of_reader(&f, want, "missing"), 5);
     struct archive_stats stats;
