@@ -63,16 +63,24 @@ static uint32_t id_map_find(const struct id_map *m, uint64_t id)
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
+/* The part of a profile from the first to the last entry of one kind. Writers keep the entries of a
+ * kind together, so that reading them does not pass those of another kind. */
+struct extent {
+    size_t begin;
+    size_t end;
+};
+
 struct reading {
     struct symbol_profile *p;
     struct sv *strings;
     size_t counts[PROFILE_STRING + 1];
+    struct extent extents[PROFILE_STRING + 1];
     struct id_map mappings;
     struct id_map nameless; /* functions without a name, or with that of an unknown address */
     struct id_map marked;   /* functions with the name of an unknown address */
 };
 
-/* Counts the entries and finds the greatest id of a function. */
+/* Counts the entries and finds where those of each kind are. */
 static bool count_entries(struct reading *g, struct err *err)
 {
     struct wire_reader r = wire_reader_of(g->p->plain);
@@ -83,10 +91,20 @@ static bool count_entries(struct reading *g, struct err *err)
                 return err_set(err, ERR_INPUT, "field %llu at byte %zu is no message",
                                (unsigned long long)f.number, r.field_start);
             }
+            struct extent *x = &g->extents[f.number];
+            x->begin = g->counts[f.number] == 0 ? r.field_start : x->begin;
+            x->end = r.at;
             g->counts[f.number]++;
         }
     }
     return r.problem == NULL || err_set(err, ERR_INPUT, "%s at byte %zu", r.problem, r.field_start);
+}
+
+/* Returns a reader of the part of the profile that has all entries of a kind. */
+static struct wire_reader reader_of(const struct reading *g, unsigned kind)
+{
+    struct sv part = {g->p->plain.p, g->extents[kind].end};
+    return (struct wire_reader){.in = part, .at = g->extents[kind].begin};
 }
 
 /* Returns true for the name that this file gives to an unknown address. */
@@ -124,7 +142,7 @@ static void read_function(struct reading *g, struct sv message)
     }
 }
 
-static void read_mapping(struct reading *g, struct sv message)
+static void read_mapping(struct reading *g, size_t field_at, struct sv message)
 {
     uint64_t v[MAPPING_BUILD_ID + 1] = {0};
     wire_read_numbers(message, v, MAPPING_BUILD_ID + 1);
@@ -136,12 +154,13 @@ static void read_mapping(struct reading *g, struct sv message)
         .offset = v[MAPPING_OFFSET],
         .file = string_at(g, v[MAPPING_FILENAME]),
         .build_id = string_at(g, v[MAPPING_BUILD_ID]),
+        .old = {(uint32_t)field_at, (uint32_t)(message.p - g->p->plain.p), (uint32_t)message.n},
     };
 }
 
 static void read_strings(struct reading *g)
 {
-    struct wire_reader r = wire_reader_of(g->p->plain);
+    struct wire_reader r = reader_of(g, PROFILE_STRING);
     struct wire_field f = {.number = 0};
     size_t n = 0;
     while (wire_next(&r, &f)) {
@@ -151,16 +170,24 @@ static void read_strings(struct reading *g)
     }
 }
 
-/* Reads mappings and functions, which may come after the locations that refer to them. */
-static void read_referred(struct reading *g)
+static void read_functions(struct reading *g)
 {
-    struct wire_reader r = wire_reader_of(g->p->plain);
+    struct wire_reader r = reader_of(g, PROFILE_FUNCTION);
     struct wire_field f = {.number = 0};
     while (wire_next(&r, &f)) {
         if (f.number == PROFILE_FUNCTION) {
             read_function(g, f.bytes);
-        } else if (f.number == PROFILE_MAPPING) {
-            read_mapping(g, f.bytes);
+        }
+    }
+}
+
+static void read_mappings(struct reading *g)
+{
+    struct wire_reader r = reader_of(g, PROFILE_MAPPING);
+    struct wire_field f = {.number = 0};
+    while (wire_next(&r, &f)) {
+        if (f.number == PROFILE_MAPPING) {
+            read_mapping(g, r.field_start, f.bytes);
         }
     }
 }
@@ -182,6 +209,28 @@ static bool is_place(uint64_t address)
     return address != 0 && address != UINT64_MAX;
 }
 
+/* Reads the next field of a location. Its numbers are read in one step each, as the profile has
+ * bytes after nearly all of them. Returns false at the end, or at a problem. */
+static inline bool next_in_location(const struct reading *g, struct wire_reader *r,
+                                    struct wire_field *f)
+{
+    const char *p = r->in.p + r->at;
+    const char *end = r->in.p + r->in.n;
+    unsigned tag = p < end ? (unsigned char)*p : 0;
+    if ((tag & 0x87) != WIRE_VARINT || tag < 1 << 3) {
+        return wire_next(r, f);
+    }
+    struct wire_varint v = wire_varint_ahead(p + 1, g->p->plain.p + g->p->plain.n);
+    if (v.next == NULL || v.next > end) {
+        return wire_fail_number(r, v.next == NULL ? v.value : 1);
+    }
+    f->number = tag >> 3;
+    f->type = WIRE_VARINT;
+    f->value = v.value;
+    r->at = (size_t)(v.next - r->in.p);
+    return true;
+}
+
 /* Reads a location. Returns true if it lacks names. */
 static bool read_location(const struct reading *g, struct sv message, struct symbol_location *ret,
                           uint64_t *ret_mapping)
@@ -189,7 +238,7 @@ static bool read_location(const struct reading *g, struct sv message, struct sym
     struct wire_reader r = wire_reader_of(message);
     struct wire_field f = {.number = 0};
     *ret = (struct symbol_location){.mapping = SYMBOL_NO_MAPPING};
-    while (wire_next(&r, &f)) {
+    while (next_in_location(g, &r, &f)) {
         if (f.number == LOCATION_LINE && f.type == WIRE_BYTES) {
             if (g->nameless.n == 0 || read_line(g, f.bytes, ret)) {
                 return false;
@@ -232,7 +281,7 @@ static bool add_location(struct reading *g, size_t field_at, struct sv message, 
 
 static bool read_locations(struct reading *g, struct err *err)
 {
-    struct wire_reader r = wire_reader_of(g->p->plain);
+    struct wire_reader r = reader_of(g, PROFILE_LOCATION);
     struct wire_field f = {.number = 0};
     while (wire_next(&r, &f)) {
         if (f.number == PROFILE_LOCATION && !add_location(g, r.field_start, f.bytes, err)) {
@@ -276,7 +325,9 @@ bool symbol_profile_read(struct symbol_profile *p, struct scratch *scratch, stru
     }
     p->n_strings = g.counts[PROFILE_STRING];
     read_strings(&g);
-    read_referred(&g);
+    /* Locations refer to mappings and functions, which may stand after them. */
+    read_functions(&g);
+    read_mappings(&g);
     if (p->max_function == UINT64_MAX) {
         return err_set(err, ERR_INPUT, "no id is left for another function");
     }

@@ -45,6 +45,11 @@ struct symbol_binary {
     struct sv file;     /* views into the profile; may be empty */
     struct sv build_id; /* hex as the profile has it */
     size_t unnamed;     /* locations of the mapping that lack names */
+    struct {
+        uint32_t field_at; /* private: where the mapping's field begins */
+        uint32_t at;       /* private: where its content begins, and its length */
+        uint32_t n;
+    } old;
 };
 
 struct symbol_location {

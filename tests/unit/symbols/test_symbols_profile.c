@@ -361,6 +361,83 @@ TEST(a_glance_reads_the_beginning)
     assert_int_equal(symbol_profile_glance(SV("")), SYMBOL_GLANCE_UNSURE);
 }
 
+/* Appends the fields of a profile with its kinds mixed: the first of each kind, the second, ... */
+static void mix(struct sv plain, struct buf *out)
+{
+    struct wire_reader readers[PROFILE_STRING + 1];
+    struct wire_field f = {.number = 0};
+    for (unsigned k = 0; k <= PROFILE_STRING; k++) {
+        readers[k] = wire_reader_of(plain);
+    }
+    for (size_t left = plain.n; out->len < plain.n && left > 0; left--) {
+        for (unsigned k = PROFILE_SAMPLE_TYPE; k <= PROFILE_STRING; k++) {
+            while (wire_next(&readers[k], &f) && f.number != k) {
+            }
+            if (f.number == k && readers[k].at > readers[k].field_start) {
+                put_msg(out, k, f.bytes.p, f.bytes.n);
+            }
+        }
+    }
+}
+
+/* Each kind is read from its first entry to its last; entries of other kinds may be between. */
+TEST(kinds_of_entries_may_be_mixed)
+{
+    static const struct loc locations[] = {{0x400010, 1, {0}},
+                                           {0x400020, 1, {1}},
+                                           {0x7f0010, 2, {2}},
+                                           {0x7f8000, 2, {0}},
+                                           {0x400020, 1, {0}}};
+    static const char *const names[] = {"one", "app!0x2010"};
+    const struct spec s = {.locations = locations,
+                           .n_locations = 5,
+                           .names = names,
+                           .n_names = 2,
+                           .first_function = 7};
+    SCOPED(buf) text;
+    SCOPED(buf) profile = make(&s);
+    SCOPED(buf) mixed = testing_buf(PROFILE_MAX);
+    mix((struct sv){profile.data, profile.len}, &mixed);
+    assert_int_equal(mixed.len, profile.len);
+    assert_memory_not_equal(mixed.data, profile.data, profile.len);
+    name_profile((struct sv){mixed.data, mixed.len}, true, &text, NULL);
+    CHECK_STR(text.data,
+              KNOWN_10 "400020 [one||:0>0]\n" KNOWN_LIBC
+                       "7f8000 [libc.so.6!0x8000||:0>0]\n" KNOWN_20
+                       "mapping 1111\nmapping 0000\nmapping 0000\n",
+              "mixed");
+}
+
+/* A number of a location that runs past its end is no address, whatever bytes follow. */
+TEST(addresses_end_with_their_location)
+{
+    static const struct {
+        const char *name;
+        struct sv plain;
+        size_t lacking;
+        uint64_t address;
+    } cases[] = {
+        {"short", TEXT("\x22\x03\x18\x90\x01\x32\x00"), 1, 0x90},
+        {"of a kernel", TEXT("\x22\x0b\x18\x90\x80\x80\x88\xf8\xff\xff\xff\xff\x01\x32\x00"), 1,
+         UINT64_C(0xffffffff81000010)},
+        {"at the end", TEXT("\x22\x08\x18\x90\x80\xd4\xaa\xd5\xaa\x15"), 1,
+         UINT64_C(0x555555550010)},
+        {"cut by its location", TEXT("\x22\x02\x18\x90\x32\x00"), 0, 0},
+        {"cut by the profile", TEXT("\x22\x03\x18\x90\x90"), 0, 0},
+        {"too large", TEXT("\x22\x0b\x18\xff\xff\xff\xff\xff\xff\xff\xff\xff\x02\x32\x00"), 0, 0},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct symbol_profile p;
+        struct err err = ERR_INIT;
+        SCOPED(scratch) *scratch = scratch_new();
+        assert_true(symbol_profile_read(&p, scratch, cases[i].plain, &err));
+        CHECK_INT(p.n_locations, cases[i].lacking, cases[i].name);
+        if (p.n_locations > 0) {
+            CHECK_INT(p.locations[0].address, cases[i].address, cases[i].name);
+        }
+    }
+}
+
 TEST(damaged_profiles_are_refused)
 {
     static const struct loc locations[] = {{0x400010, 1, {0}}};
