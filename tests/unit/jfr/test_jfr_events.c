@@ -37,6 +37,49 @@ TEST(execution_samples)
            "states");
 }
 
+/* Frames of native code have the library as their class, or none: those of the kernel, of programs
+ * and of code that the profiler could not walk. The type of a frame is no part of its name, as in
+ * Pyroscope's parser: a class that is empty keeps the dot. The methods are those that
+ * async-profiler has written for a program with JNI on Linux. */
+TEST(frames_of_native_code)
+{
+    static const struct {
+        const char *type;
+        const char *class;
+        const char *method;
+        const char *want;
+    } cases[] = {
+        {"Interpreted", "sun/misc/Unsafe", "park", "sun/misc/Unsafe.park"},
+        {"Native", "java/lang/Thread", "sleep0", "java/lang/Thread.sleep0"},
+        {"C++", "libjvm.so", "Unsafe_Park", "libjvm.so.Unsafe_Park"},
+        {"C++", "libasyncProfiler.so", "LockTracer::UnsafeParkHook",
+         "libasyncProfiler.so.LockTracer::UnsafeParkHook"},
+        {"C++", "./tmp/libzstd-jni-1.5.1-16931311898282279136.so", "ZSTD_compress",
+         "libzstd-jni-_.so.ZSTD_compress"},
+        {"Native", "libpthread-2.17.so;649be141 (deleted)", "pthread_cond_timedwait",
+         "libpthread-2.17.so;649be141 (deleted).pthread_cond_timedwait"},
+        {"Native", "", "/usr/lib64/libpthread-2.17.so", "./usr/lib64/libpthread-2.17.so"},
+        {"Native", "", "unknown", ".unknown"},
+        {"Kernel", "", "do_futex", ".do_futex"},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct recording r;
+        char want[256];
+        recording_init(&r, 1000000000);
+        recording_frame_type(&r, 5, cases[i].type);
+        r.frame_type = 5;
+        recording_method(&r, 1, cases[i].class, cases[i].method);
+        recording_method(&r, 2, "a/Main", "main");
+        recording_stack(&r, 1, false, (const uint64_t[]){1, 0, 2, 20}, 2);
+        EVENT(&r, CLASS_EXECUTION_SAMPLE, 1, 1, STATE_RUNNABLE_ID, 0, 0, 0);
+        (void)snprintf(want, sizeof(want),
+                       "process_cpu cpu:nanoseconds (cpu:nanoseconds 10000000)\n"
+                       "%s:0;a/Main.main:20 10000000\n",
+                       cases[i].want);
+        expect(&r, &rate_100, want, cases[i].method);
+    }
+}
+
 TEST(execution_samples_of_wall)
 {
     struct recording r;

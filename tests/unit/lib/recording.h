@@ -39,6 +39,7 @@ enum {
     CLASS_STATE,
     CLASS_THREAD,
     CLASS_CHUNK_HEADER,
+    CLASS_FRAME_TYPE,
     CLASS_EXECUTION_SAMPLE = 101,
     CLASS_WALL_CLOCK_SAMPLE,
     CLASS_CPU_TIME_SAMPLE,
@@ -108,7 +109,9 @@ static const struct recording_class recording_classes[] = {
      "jdk.types.StackFrame",
      {{"method", CLASS_METHOD, true, false},
       {"lineNumber", CLASS_INT, false, false},
-      {"bytecodeIndex", CLASS_INT, false, false}}},
+      {"bytecodeIndex", CLASS_INT, false, false},
+      {"type", CLASS_FRAME_TYPE, true, false}}},
+    {CLASS_FRAME_TYPE, "jdk.types.FrameType", {{"description", CLASS_STRING, false, false}}},
     {CLASS_METHOD,
      "jdk.types.Method",
      {{"type", CLASS_CLASS, true, false},
@@ -191,6 +194,7 @@ struct recording {
     struct buf pools[64]; /* entries by class - CLASS_LONG */
     size_t counts[64];
     uint64_t next_symbol;
+    uint64_t frame_type; /* of the frames of the next stack: a constant that may be missing */
     const char *texts[RECORDING_TEXTS_MAX];
     size_t n_texts;
 };
@@ -330,6 +334,11 @@ static inline void recording_method(struct recording *r, uint64_t id, const char
     buf_putc(b, 0);
 }
 
+static inline void recording_frame_type(struct recording *r, uint64_t id, const char *description)
+{
+    recording_string(r, recording_pool(r, CLASS_FRAME_TYPE, id), description);
+}
+
 /* frames: method, line, ..., top frame first. */
 static inline void recording_stack(struct recording *r, uint64_t id, bool truncated,
                                    const uint64_t *frames, size_t n)
@@ -341,6 +350,7 @@ static inline void recording_stack(struct recording *r, uint64_t id, bool trunca
         recording_number(r, b, frames[2 * i], 8);
         recording_number(r, b, frames[2 * i + 1], 4);
         recording_number(r, b, 3, 4);
+        recording_number(r, b, r->frame_type, 8);
     }
 }
 
