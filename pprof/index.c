@@ -45,33 +45,52 @@ bool pprof_ids_find_slot(const struct pprof_ids *ids, uint64_t id, size_t *ret)
     return place != 0;
 }
 
-static bool in_order(const struct pprof_ids *ids)
+/* Returns true if the ids are 1, 2, 3, ... Otherwise sets *ret_max to the largest one. */
+static bool in_order(const struct pprof_ids *ids, uint64_t *ret_max)
 {
-    for (size_t i = 0; i < ids->n; i++) {
-        if (ids->at[i] != i + 1) {
-            return false;
-        }
+    uint64_t max = 0;
+    size_t n = 0;
+    while (n < ids->n && ids->at[n] == n + 1) {
+        n++;
     }
-    return true;
+    for (size_t i = 0; i < ids->n; i++) {
+        max = ids->at[i] > max ? ids->at[i] : max;
+    }
+    *ret_max = max;
+    return n == ids->n;
+}
+
+/* Makes room for the table of ids of which max is the largest: by id if the table is then no larger
+ * than a hash table may be, four places for each id. */
+static bool make_slots(struct pprof_ids *ids, struct scratch *s, uint64_t max)
+{
+    if (max / 4 < ids->n) {
+        ids->limit = (size_t)max;
+        ids->slots = scratch_zeroed(s, ids->limit + 1, sizeof(*ids->slots));
+    } else {
+        ids->slots = scratch_slots(s, ids->n, &ids->mask);
+    }
+    return ids->slots != NULL;
 }
 
 /* Builds the table for pprof_ids_find() once all ids are known. */
 static bool finish_ids(struct pprof_ids *ids, struct scratch *s, const char *what, struct err *err)
 {
-    if (in_order(ids)) {
+    uint64_t max;
+    if (in_order(ids, &max)) {
         return true;
     }
-    ids->slots = scratch_slots(s, ids->n, &ids->mask);
-    if (ids->slots == NULL) {
+    if (!make_slots(ids, s, max)) {
         return err_memory(err);
     }
     for (size_t i = 0; i < ids->n; i++) {
-        size_t slot = slot_of(ids, ids->at[i]);
-        if (ids->slots[slot] != 0) {
+        uint64_t id = ids->at[i];
+        uint32_t *slot = &ids->slots[ids->limit != 0 ? (size_t)id : slot_of(ids, id)];
+        if (*slot != 0) {
             return err_set(err, ERR_INPUT, "two %ss with the id %llu", what,
-                           (unsigned long long)ids->at[i]);
+                           (unsigned long long)id);
         }
-        ids->slots[slot] = (uint32_t)i + 1;
+        *slot = (uint32_t)i + 1;
     }
     return true;
 }

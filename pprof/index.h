@@ -25,12 +25,14 @@ struct pprof_span {
 };
 
 /* A map from ids to places in a table. Nearly all writers use the ids 1, 2, 3, ...; then no map is
- * built. */
+ * built. A profile from which entries were removed, such as a delta, has ids with gaps: a table by
+ * id serves them without hashing. Other ids need a hash table. */
 struct pprof_ids {
     uint64_t *at; /* by place */
     size_t n;
     uint32_t *slots; /* place + 1, 0 where free; NULL if the ids are 1, 2, 3, ... */
-    size_t mask;
+    size_t limit;    /* slots are by id, up to this one; 0: slots are a hash table */
+    size_t mask;     /* of the hash table */
     uint64_t seed;
 };
 
@@ -103,17 +105,22 @@ bool pprof_index_frame(struct pprof_index *x, struct scratch *s, struct sv plain
 bool pprof_index_whole(struct pprof_index *x, struct scratch *s, struct sv plain, const char *what,
                        uint64_t seed, struct err *err);
 
-/* Private: finds the place of an id if the ids are not 1, 2, 3, ... */
+/* Private: finds the place of an id in a hash table. */
 bool pprof_ids_find_slot(const struct pprof_ids *ids, uint64_t id, size_t *ret);
 
 /* Finds the place of an id. Returns false for 0 and for an id that does not exist. */
 static inline bool pprof_ids_find(const struct pprof_ids *ids, uint64_t id, size_t *ret)
 {
-    if (ids->slots != NULL) {
+    if (ids->slots == NULL) {
+        *ret = (size_t)(id - 1);
+        return id - 1 < ids->n;
+    }
+    if (ids->limit == 0) {
         return pprof_ids_find_slot(ids, id, ret);
     }
-    *ret = (size_t)(id - 1);
-    return id - 1 < ids->n;
+    uint32_t place = id <= ids->limit ? ids->slots[id] : 0;
+    *ret = (size_t)place - 1;
+    return place != 0;
 }
 
 /* Return the bytes of a piece, and of the i-th string. */

@@ -473,8 +473,7 @@ static bool put_frames(struct otlp_lookup *l, struct sv sample, struct sv ids, u
         if (p == NULL) {
             return err_set(l->err, ERR_INPUT, "a sample is damaged");
         }
-        bool exists =
-            in_order ? place < known_ids.n : pprof_ids_find_slot(&known_ids, id.value, &place);
+        bool exists = in_order ? place < known_ids.n : pprof_ids_find(&known_ids, id.value, &place);
         if (exists && known[place] != 0) {
             frame = known[place] - 1;
         } else if (!new_frame(l, sample, id.value, &frame)) {
