@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "pprof/quick.h"
+
 /* Number of frames at the root end by which stacks are compared. A shorter stack is not changed. */
 #define SUFFIX 24
 /* Number of consecutive frames that two stacks must share. */
@@ -158,6 +160,35 @@ static bool next_stack(const struct samples *s, struct wire_reader *r, struct sa
         ++*ret_n;
     }
     return true;
+}
+
+/* Returns the most locations that a sample may have: each one ends with a byte whose top bit is
+ * 0. */
+static size_t most_locations(struct sv message)
+{
+    size_t n = message.n;
+    size_t i = 0;
+    for (; i + sizeof(uint64_t) <= message.n; i += sizeof(uint64_t)) {
+        uint64_t more = wire_eight(message.p + i) & WIRE_TOP_BITS;
+        n -= (size_t)((more >> 7) * QUICK_ONES >> 56);
+    }
+    for (; i < message.n; i++) {
+        n -= (unsigned char)message.p[i] >= 0x80;
+    }
+    return n;
+}
+
+/* Returns false if no stack is deep enough for certain. */
+static bool may_be_deep(const struct samples *s, size_t depth_min)
+{
+    const struct pprof_entries *samples = &s->x.entries[PROFILE_SAMPLE];
+    for (size_t i = 0; i < samples->ids.n; i++) {
+        if (samples->spans[i].n >= depth_min &&
+            most_locations(pprof_span_of(&s->x, samples->spans[i])) >= depth_min) {
+            return true;
+        }
+    }
+    return false;
 }
 
 /* Counts stacks. False if none of them is deep enough, or one is too deep. */
@@ -360,7 +391,8 @@ bool repair_find(struct repair *ret, const struct samples *s, const struct label
     struct repairing r = {.s = s, .scratch = scratch};
     const struct kind *kind = kind_of(s);
     ret->parts = NULL;
-    if (kind == NULL || !count_stacks(&r, kind) || !is_go(s, labels, n_labels)) {
+    if (kind == NULL || !may_be_deep(s, kind->depth_min) || !count_stacks(&r, kind) ||
+        !is_go(s, labels, n_labels)) {
         return true;
     }
     r.seed = query_seed();

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "pprof/quick.h"
 #include "store/query/frames.h"
 #include "store/query/repair.h"
 #include "store/query/samples.h"
@@ -11,6 +12,12 @@
 
 /* Stands for the leaf of a stack that is not selected. */
 #define NO_LEAF UINT32_MAX
+
+/* A name as profiles have it. */
+struct raw_name {
+    uint32_t clean; /* the number of the name that is shown */
+    uint32_t next;  /* 1 + the number of the raw name that was looked up after it; 0: none */
+};
 
 struct stacks {
     struct tree *tree;
@@ -22,13 +29,16 @@ struct stacks {
     size_t leaf_cap;
     uint32_t *site;   /* numbers of the names of the call site */
     struct table raw; /* names as profiles have them: most of them occur in many profiles */
-    uint32_t *clean;  /* by raw name: the number of the name that is shown */
-    size_t clean_cap;
+    struct raw_name *raw_names; /* by raw name */
+    size_t raw_names_cap;
+    uint32_t last_raw; /* the raw name that was looked up last */
     /* The members below describe the profile that is being read. */
     struct samples samples;
     struct repair repair;
     struct frames *frames; /* the names of each location */
     uint32_t *names;       /* numbers of names; struct frames has places in it */
+    size_t n_names;
+    size_t names_cap;
     /* by function: 1 + the number of its name; 0 if it was not looked up yet */
     uint32_t *functions;
     uint32_t *path; /* places of the locations of the current stack, the leaf first */
@@ -97,7 +107,7 @@ struct stacks *stacks_free(struct stacks *s)
     if (s != NULL) {
         merge_table_done(&s->known);
         merge_table_done(&s->raw);
-        free(s->clean);
+        free(s->raw_names);
         scratch_free(s->scratch);
         buf_done(&s->room);
         free(s->leaf);
@@ -119,25 +129,53 @@ static bool clean_name(struct stacks *s, struct sv raw, uint32_t *ret)
     return tree_name(s->tree, name, ret, s->err);
 }
 
-static bool number_name(struct stacks *s, struct sv raw, uint32_t *ret)
+/* Finds the raw name that followed the last one earlier, if it is this one: profiles of a program
+ * have their names in nearly the same order, so that most names need no table. */
+static bool is_next_raw(const struct stacks *s, struct sv raw, uint32_t *ret)
+{
+    uint32_t next = s->raw.n == 0 ? 0 : s->raw_names[s->last_raw].next;
+    size_t n;
+    if (next == 0) {
+        return false;
+    }
+    const char *text = merge_table_get(&s->raw, next - 1, &n);
+    *ret = next - 1;
+    return n == raw.n && (n == 0 || memcmp(text, raw.p, n) == 0);
+}
+
+/* Finds a raw name in the table, or adds it. */
+static bool find_raw(struct stacks *s, struct sv raw, uint32_t *ret)
 {
     struct budget *budget = &s->tree->budget;
     size_t before = s->raw.n;
+    struct raw_name *names =
+        budget_grow(budget, s->raw_names, &s->raw_names_cap, before + 1, sizeof(*names), s->err);
+    if (names == NULL) {
+        return false;
+    }
+    s->raw_names = names;
+    if (!merge_table_add(&s->raw, budget, raw.p, raw.n, raw.n, ret, s->err)) {
+        return false;
+    }
+    if (s->raw.n > before) {
+        names[*ret] = (struct raw_name){.next = 0};
+        if (!clean_name(s, raw, &names[*ret].clean)) {
+            merge_table_truncate(&s->raw, before);
+            return false;
+        }
+    }
+    names[s->last_raw].next = *ret + 1;
+    return true;
+}
+
+static bool number_name(struct stacks *s, struct sv raw, uint32_t *ret)
+{
     uint32_t i;
-    uint32_t *clean =
-        budget_grow(budget, s->clean, &s->clean_cap, before + 1, sizeof(*clean), s->err);
-    if (clean == NULL) {
+    if (!is_next_raw(s, raw, &i) && !find_raw(s, raw, &i)) {
         return false;
     }
-    s->clean = clean;
-    if (!merge_table_add(&s->raw, budget, raw.p, raw.n, raw.n, &i, s->err)) {
-        return false;
-    }
-    if (s->raw.n > before && !clean_name(s, raw, &clean[i])) {
-        merge_table_truncate(&s->raw, before);
-        return false;
-    }
-    *ret = clean[i];
+    s->last_raw = i;
+    *ret = s->raw_names[i].clean;
     return true;
 }
 
@@ -157,66 +195,123 @@ static bool name_of_function(struct stacks *s, size_t place, uint32_t *ret)
 
 /* ---- locations ------------------------------------------------------------------------------- */
 
-static bool name_address(struct stacks *s, size_t place, struct frames *ret, uint32_t *names)
+/* Adds a name to those of the location that is being read. */
+static bool add_name(struct stacks *s, uint32_t name)
 {
-    char room[FRAME_ADDRESS_MAX];
-    ret->n = 1;
-    return tree_name(s->tree, frame_address(s->samples.x.locations[place].address, room), &names[0],
-                     s->err);
+    if (s->n_names == s->names_cap) {
+        size_t cap = 2 * s->names_cap + 64;
+        uint32_t *names =
+            scratch_grow(s->scratch, s->names, s->n_names * sizeof(*names), cap * sizeof(*names));
+        if (names == NULL) {
+            return err_memory(s->err);
+        }
+        s->names = names;
+        s->names_cap = cap;
+    }
+    s->names[s->n_names++] = name;
+    return true;
 }
 
-/* Reads the lines of a location. Lines begin with the innermost function, so the names are written
- * backwards. */
-static bool read_lines(struct stacks *s, struct sv message, struct frames *ret, uint32_t *names,
-                       size_t n)
+static bool name_address(struct stacks *s, size_t place)
+{
+    char room[FRAME_ADDRESS_MAX];
+    uint32_t name;
+    return tree_name(s->tree, frame_address(s->samples.x.locations[place].address, room), &name,
+                     s->err) &&
+           add_name(s, name);
+}
+
+static bool name_line(struct stacks *s, uint64_t function)
+{
+    size_t place = 0;
+    uint32_t name;
+    /* The lookup cannot fail: pprof_index_whole() has checked that the function exists. */
+    pprof_ids_find(&s->samples.x.entries[PROFILE_FUNCTION].ids, function, &place);
+    return name_of_function(s, place, &name) && add_name(s, name);
+}
+
+/* Reads the lines of a location that is written as usual. Sets *ret_usual to false if it is not;
+ * then some of its names may have been added. */
+static bool read_usual_lines(struct stacks *s, struct sv message, bool *ret_usual)
+{
+    struct rest r = rest_of(s->samples.x.plain, message);
+    take(&r, LOCATION_ID);
+    take(&r, LOCATION_MAPPING_ID);
+    take(&r, LOCATION_ADDRESS);
+    *ret_usual = true;
+    while (is_next(&r, LOCATION_LINE << 3 | WIRE_BYTES)) {
+        struct rest line = rest_of(s->samples.x.plain, take_bytes(&r, LOCATION_LINE));
+        uint64_t function = take(&line, LINE_FUNCTION_ID);
+        take(&line, LINE_LINE);
+        take(&line, LINE_COLUMN);
+        *ret_usual = is_good_end(&line);
+        if (!*ret_usual) {
+            return true;
+        }
+        if (!name_line(s, function)) {
+            return false;
+        }
+    }
+    *ret_usual = is_good_end(&r);
+    return true;
+}
+
+/* Reads the lines of any location. */
+static bool read_any_lines(struct stacks *s, struct sv message)
 {
     struct wire_reader r = wire_reader_of(message);
     struct wire_field f = {.number = 0};
     while (wire_next(&r, &f)) {
         uint64_t v[LINE_FUNCTION_ID + 1] = {0};
-        size_t place = 0;
         if (f.number != LOCATION_LINE) {
             continue;
         }
         wire_read_numbers(f.bytes, v, LINE_FUNCTION_ID + 1);
-        /* The lookup cannot fail: pprof_index() has checked that the function exists. */
-        pprof_ids_find(&s->samples.x.entries[PROFILE_FUNCTION].ids, v[LINE_FUNCTION_ID], &place);
-        if (!name_of_function(s, place, &names[n - ++ret->n])) {
+        if (!name_line(s, v[LINE_FUNCTION_ID])) {
             return false;
         }
     }
     return true;
 }
 
-static size_t count_lines(struct sv message)
+/* Reads the lines of a location. Lines begin with the innermost function, so the names are then
+ * reversed. */
+static bool read_lines(struct stacks *s, struct sv message)
 {
-    struct wire_reader r = wire_reader_of(message);
-    struct wire_field f = {.number = 0};
-    size_t n = 0;
-    while (wire_next(&r, &f)) {
-        n += f.number == LOCATION_LINE;
+    size_t from = s->n_names;
+    bool usual;
+    if (!read_usual_lines(s, message, &usual)) {
+        return false;
     }
-    return n;
+    if (!usual) {
+        s->n_names = from;
+        if (!read_any_lines(s, message)) {
+            return false;
+        }
+    }
+    for (size_t i = from, k = s->n_names; i + 1 < k; i++, k--) {
+        uint32_t name = s->names[i];
+        s->names[i] = s->names[k - 1];
+        s->names[k - 1] = name;
+    }
+    return true;
 }
 
-static bool read_location(struct stacks *s, size_t place, size_t *at)
+static bool read_location(struct stacks *s, size_t place)
 {
     struct sv message =
         pprof_span_of(&s->samples.x, s->samples.x.entries[PROFILE_LOCATION].spans[place]);
-    struct frames *frames = &s->frames[place];
-    uint32_t *names = s->names + *at;
-    size_t n = count_lines(message);
-    *frames = (struct frames){.at = (uint32_t)*at};
-    if (n == 0 ? !name_address(s, place, frames, names)
-               : !read_lines(s, message, frames, names, n)) {
+    size_t from = s->n_names;
+    if (!read_lines(s, message) || (s->n_names == from && !name_address(s, place))) {
         return false;
     }
-    frames->key = (struct pprof_key){{s->seed, ~s->seed}};
-    for (size_t i = 0; i < frames->n; i++) {
-        const uint64_t parts[] = {frames->key.half[0], frames->key.half[1], names[i]};
-        frames->key = pprof_key_of(s->seed, parts, 3);
+    struct pprof_key key = {{s->seed, ~s->seed}};
+    for (size_t i = from; i < s->n_names; i++) {
+        const uint64_t parts[] = {key.half[0], key.half[1], s->names[i]};
+        key = pprof_key_of(s->seed, parts, 3);
     }
-    *at += frames->n;
+    s->frames[place] =
+        (struct frames){.key = key, .at = (uint32_t)from, .n = (uint32_t)(s->n_names - from)};
     return true;
 }
 
@@ -225,23 +320,18 @@ static bool read_locations(struct stacks *s)
 {
     const struct pprof_entries *entries = s->samples.x.entries;
     size_t n = entries[PROFILE_LOCATION].ids.n;
-    size_t names = 0;
-    size_t at = 0;
-    for (size_t i = 0; i < n; i++) {
-        size_t lines =
-            count_lines(pprof_span_of(&s->samples.x, entries[PROFILE_LOCATION].spans[i]));
-        names += lines == 0 ? 1 : lines;
-    }
     s->frames = scratch_array(s->scratch, n, sizeof(*s->frames));
-    s->names = scratch_array(s->scratch, names, sizeof(*s->names));
+    s->names = scratch_array(s->scratch, n, sizeof(*s->names));
     s->functions = scratch_zeroed(s->scratch, entries[PROFILE_FUNCTION].ids.n, sizeof(uint32_t));
+    s->n_names = 0;
+    s->names_cap = n;
     s->path = NULL;
     s->path_cap = 0;
     if (s->frames == NULL || s->names == NULL || s->functions == NULL) {
         return err_memory(s->err);
     }
     for (size_t i = 0; i < n; i++) {
-        if (!read_location(s, i, &at)) {
+        if (!read_location(s, i)) {
             return false;
         }
     }
@@ -256,28 +346,50 @@ static struct repair_part missing_part(const struct stacks *s, const struct samp
     return s->repair.parts != NULL ? s->repair.parts[sample->index] : (struct repair_part){.n = 0};
 }
 
-static void fold_location(const struct stacks *s, size_t place, struct pprof_key *key)
+static inline struct pprof_key fold_location(struct pprof_key key, const struct pprof_key *location)
 {
-    const struct pprof_key *k = &s->frames[place].key;
-    key->half[0] = pprof_fold(key->half[0], k->half[0], PPROF_ODD_0) + PPROF_ODD_2;
-    key->half[1] = pprof_fold(key->half[1], k->half[1], PPROF_ODD_1) + PPROF_ODD_2;
+    key.half[0] = pprof_fold(key.half[0], location->half[0], PPROF_ODD_0) + PPROF_ODD_2;
+    key.half[1] = pprof_fold(key.half[1], location->half[1], PPROF_ODD_1) + PPROF_ODD_2;
+    return key;
+}
+
+/* Adds the locations of a field of a sample to the key of its stack, and their number to *n. Values
+ * that do not change are in local variables, so that the loop stays in registers. */
+static struct pprof_key fold_field(const struct stacks *s, const struct wire_field *f,
+                                   struct pprof_key key, size_t *n)
+{
+    const struct pprof_ids ids = s->samples.x.entries[PROFILE_LOCATION].ids;
+    const struct frames *frames = s->frames;
+    struct wire_numbers numbers = wire_numbers_of(f);
+    size_t found = 0;
+    uint64_t id;
+    while (wire_numbers_next(&numbers, &id)) {
+        size_t place;
+        if (pprof_ids_find(&ids, id, &place)) {
+            key = fold_location(key, &frames[place].key);
+            found++;
+        }
+    }
+    *n += found;
+    return key;
 }
 
 /* Returns the key of a sample's stack, and sets the number of its locations. */
 static struct pprof_key key_stack(const struct stacks *s, const struct sample *sample,
                                   size_t *ret_n)
 {
-    struct sample_ids ids = sample_ids_of(sample);
+    struct wire_reader r = wire_reader_of(sample->message);
+    struct wire_field f = {.number = 0};
     struct repair_part part = missing_part(s, sample);
     struct pprof_key key = {{s->seed, ~s->seed}};
-    size_t place;
     *ret_n = part.n;
-    while (sample_ids_next(&ids, &s->samples, &place)) {
-        fold_location(s, place, &key);
-        ++*ret_n;
+    while (wire_next(&r, &f)) {
+        if (f.number == SAMPLE_LOCATION_ID) {
+            key = fold_field(s, &f, key, ret_n);
+        }
     }
     for (uint32_t i = 0; i < part.n; i++) {
-        fold_location(s, part.at[i], &key);
+        key = fold_location(key, &s->frames[part.at[i]].key);
     }
     return key;
 }

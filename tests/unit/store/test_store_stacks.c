@@ -1,6 +1,7 @@
 /* Stacks of profiles in a tree: which frames, which samples, which limits. */
 #include "tests/unit/lib/testing.h"
 
+#include "pprof/put.h"
 #include "store/query/stacks.h"
 #include "tests/unit/lib/pprof_writer.h"
 #include "tests/unit/lib/stored.h"
@@ -160,6 +161,76 @@ TEST(test_names)
         expect(&r, want, cases[i].raw);
         close_rig(&r);
     }
+}
+
+/* A location of two lines, the inner function first, with its fields in this order. */
+static void put_location(struct buf *out, const char *order)
+{
+    struct buf m;
+    buf_init(&m, TEXT_MAX);
+    uint64_t function = 1;
+    for (const char *p = order; *p != '\0'; p++) {
+        const unsigned char line[] = {8, (unsigned char)function, 16, 9};
+        const unsigned char backwards[] = {16, 9, 8, (unsigned char)function};
+        function += *p == 'l' || *p == 'b';
+        switch (*p) {
+        case 'i':
+            wire_put_number(&m, LOCATION_ID, 5);
+            break;
+        case 'l':
+            wire_put_bytes(&m, LOCATION_LINE, line, sizeof(line));
+            break;
+        case 'b':
+            wire_put_bytes(&m, LOCATION_LINE, backwards, sizeof(backwards));
+            break;
+        default:
+            wire_put_number(&m, 5, 1); /* is_folded */
+        }
+    }
+    wire_put_bytes(out, PROFILE_LOCATION, m.data, m.len);
+    buf_done(&m);
+}
+
+/* The order of fields does not matter, and neither does how the ids of a sample are written. */
+TEST(test_fields_in_any_order)
+{
+    static const char *const orders[] = {"ill", "lli", "lil", "ilfl", "illf", "ibb", "ilb", "bil"};
+    static const char *const strings[] = {"", "samples", "count", "in", "out"};
+    const struct sv samples[] = {SV("\x0a\x01\x05\x10\x07"), SV("\x08\x05\x10\x07"),
+                                 SV("\x10\x07\x08\x05"), SV("\x12\x01\x07\x0a\x01\x05")};
+    struct rig r = open_rig(&all);
+    for (size_t i = 0; i < 8 * 4; i++) {
+        struct stored s;
+        SCOPED(buf) b = testing_buf(TEXT_MAX);
+        wire_put_bytes(&b, PROFILE_SAMPLE_TYPE, "\x08\x01\x10\x02", 4);
+        wire_put_bytes(&b, PROFILE_SAMPLE, samples[i % 4].p, samples[i % 4].n);
+        put_location(&b, orders[i / 4]);
+        wire_put_bytes(&b, PROFILE_FUNCTION, "\x08\x01\x10\x03", 4);
+        wire_put_bytes(&b, PROFILE_FUNCTION, "\x08\x02\x10\x04", 4);
+        for (size_t k = 0; k < 5; k++) {
+            wire_put_bytes(&b, PROFILE_STRING, strings[k], strlen(strings[k]));
+        }
+        stored_init(&s, (struct sv){b.data, b.len}, 0);
+        CHECK_INT(add(&r, &s.body, 0), 7, orders[i / 4]);
+    }
+    expect(&r, "total out in | [0 224 0 0] [0 224 0 1] [0 224 224 2] | total 224 self 224", "");
+    close_rig(&r);
+}
+
+/* Names are found whether they follow each other as in the profile before, or not. */
+TEST(test_names_in_any_order)
+{
+    static const char *const stacks[] = {"a b", "a b", "b a", "b", "c b", "a b"};
+    struct rig r = open_rig(&all);
+    for (size_t i = 0; i < sizeof(stacks) / sizeof(stacks[0]); i++) {
+        const struct pprof_row row = {stacks[i], NULL, {1, 1}};
+        CHECK_INT(add_rows(&r, &row, 1), 1, stacks[i]);
+    }
+    expect(
+        &r,
+        "total b c a | [0 6 0 0] [0 1 0 3, 0 5 1 1] [0 1 1 1, 1 3 3 3, 0 1 1 2] | total 6 self 3",
+        "");
+    close_rig(&r);
 }
 
 TEST(test_which_samples_count)
