@@ -7,6 +7,7 @@
 #   scripts/deps.sh package         to build, and to make the Debian package
 #   scripts/deps.sh release         and to make releases and images of both architectures, and try them
 #   scripts/deps.sh jfr             and a JDK, to compare recordings with its own reader
+#   scripts/deps.sh native          and rustc, for the tests with programs in Rust
 #   scripts/deps.sh lint            and for the sanitizers, fuzzers, linters, coverage
 #
 # Works as root or through sudo. Debian 12 and 13, Ubuntu 24.04.
@@ -27,6 +28,7 @@ jfr="$test openjdk-17-jdk-headless"
 if ! apt-cache show openjdk-17-jdk-headless >/dev/null 2>&1; then
   jfr="$test openjdk-21-jdk-headless"
 fi
+native="$test rustc"
 package="$build debhelper dpkg-dev fakeroot git"
 release="$package lintian golang-go mmdebstrap qemu-user-static arch-test iproute2 debian-archive-keyring util-linux"
 
@@ -38,8 +40,9 @@ case "${1:-build}" in
   release) want=$release ;;
   lint) want=$lint ;;
   jfr) want=$jfr ;;
+  native) want=$native ;;
   *)
-    echo "usage: $0 build|run|test|jfr|package|release|lint" >&2
+    echo "usage: $0 build|run|test|jfr|native|package|release|lint" >&2
     exit 2
     ;;
 esac
@@ -48,8 +51,11 @@ missing=
 for package in $want; do
   status=$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null || true)
   if [ "$status" != installed ]; then
-    # Another Go, from its own packages or by hand, is as good.
+    # Another Go or rustc, from its own packages or by hand, is as good.
     if [ "$package" = golang-go ] && command -v go >/dev/null 2>&1; then
+      continue
+    fi
+    if [ "$package" = rustc ] && command -v rustc >/dev/null 2>&1; then
       continue
     fi
     missing="$missing $package"
@@ -57,7 +63,7 @@ for package in $want; do
 done
 # A test looks at the pages in a browser without a window, where the distribution has one.
 browser() {
-  case $1 in test | lint) ;; *) return ;; esac
+  case $1 in test | native | lint) ;; *) return ;; esac
   for package in chromium-headless-shell chromium; do
     ! command -v "$package" >/dev/null 2>&1 || return 0
   done

@@ -228,8 +228,9 @@ func TestSymbolWait(t *testing.T) {
 
 // ---- debug information ------------------------------------------------------------------------
 
-// nativeProgram is a C++ program that was built with debug information, and where it is mapped.
+// nativeProgram is a program that was built with debug information, and where it is mapped.
 type nativeProgram struct {
+	picks                 func(symbol string) bool // the functions that are sampled
 	full, stripped, debug string
 	buildID               string
 	start, limit, offset  uint64
@@ -257,19 +258,28 @@ func buildNative(t *testing.T) *nativeProgram {
 		}
 	}
 	dir := t.TempDir()
-	p := &nativeProgram{full: filepath.Join(dir, "app.full"), stripped: filepath.Join(dir, "app"), debug: filepath.Join(dir, "app.debug"), base: 0x55d000000000}
 	source := filepath.Join(dir, "app.cc")
-	if err := os.WriteFile(source, []byte(cppSource), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	tool := func(name string, args ...string) {
-		if text, err := exec.Command(name, args...).CombinedOutput(); err != nil {
-			t.Fatalf("%s %v: %v\n%s", name, args, err, text)
+	must(t, os.WriteFile(source, []byte(cppSource), 0o600))
+	picks := func(symbol string) bool { return symbol == "main" || strings.Contains(symbol, "Cart") }
+	return buildProgram(t, dir, picks, "g++", "-O2", "-g", "-pie", "-fPIE", "-Wl,--build-id", "-o", "app.full", source)
+}
+
+// buildProgram runs a compiler in a directory, where it makes app.full, and splits that into the program and
+// its debug information.
+func buildProgram(t *testing.T, dir string, picks func(symbol string) bool, compiler string, args ...string) *nativeProgram {
+	t.Helper()
+	p := &nativeProgram{picks: picks, full: filepath.Join(dir, "app.full"), stripped: filepath.Join(dir, "app"), debug: filepath.Join(dir, "app.debug")}
+	for _, command := range [][]string{
+		append([]string{compiler}, args...),
+		{"objcopy", "--only-keep-debug", p.full, p.debug},
+		{"objcopy", "--strip-all", p.full, p.stripped},
+	} {
+		cmd := exec.Command(command[0], command[1:]...)
+		cmd.Dir = dir
+		if text, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("%v: %v\n%s", command, err, text)
 		}
 	}
-	tool("g++", "-O2", "-g", "-pie", "-fPIE", "-Wl,--build-id", "-o", p.full, source)
-	tool("objcopy", "--only-keep-debug", p.full, p.debug)
-	tool("objcopy", "--strip-all", p.full, p.stripped)
 	p.read(t)
 	return p
 }
@@ -286,6 +296,9 @@ func (p *nativeProgram) read(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.buildID = hex.EncodeToString(note[16:])
+	if f.Type == elf.ET_DYN { // PIE; others are mapped where the linker says
+		p.base = 0x55d000000000
+	}
 	for _, ph := range f.Progs {
 		if ph.Type == elf.PT_LOAD && ph.Flags&elf.PF_X != 0 {
 			p.start = p.base + ph.Vaddr&^0xfff
@@ -298,11 +311,17 @@ func (p *nativeProgram) read(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, s := range symbols {
-		if s.Name == "main" || strings.Contains(s.Name, "Cart") {
+		if p.picks(s.Name) && elf.ST_TYPE(s.Info) == elf.STT_FUNC {
 			for at := uint64(0); at < s.Size; at += 3 {
 				p.addresses = append(p.addresses, p.base+s.Value+at)
 			}
 		}
+	}
+	for len(p.addresses) > 200 { // the tools that say what is expected run for each address
+		for i := 0; i < len(p.addresses)/2; i++ {
+			p.addresses[i] = p.addresses[2*i]
+		}
+		p.addresses = p.addresses[:len(p.addresses)/2]
 	}
 	if len(p.addresses) < 10 {
 		t.Fatalf("%d addresses", len(p.addresses))
@@ -312,17 +331,24 @@ func (p *nativeProgram) read(t *testing.T) {
 // wants is what eu-addr2line says: for each address, its frames, the innermost first.
 func (p *nativeProgram) wants(t *testing.T) map[uint64]string {
 	t.Helper()
+	return p.wantsOf(t, "eu-addr2line", p.addresses)
+}
+
+// wantsOf is what eu-addr2line or the addr2line of binutils says.
+func (p *nativeProgram) wantsOf(t *testing.T, tool string, addresses []uint64) map[uint64]string {
+	t.Helper()
 	want := map[uint64]string{}
-	for _, address := range p.addresses {
-		text, err := exec.Command("eu-addr2line", "-f", "-i", "-e", p.full, fmt.Sprintf("%#x", address-p.base)).Output()
+	for _, address := range addresses {
+		text, err := exec.Command(tool, "-f", "-i", "-e", p.full, fmt.Sprintf("%#x", address-p.base)).Output()
 		if err != nil {
 			t.Fatal(err)
 		}
 		var frames []string
 		lines := strings.Split(strings.TrimSpace(string(text)), "\n")
 		for i := 0; i+1 < len(lines); i += 2 {
-			place := lines[i+1]
-			if strings.Count(place, ":") > 1 { // without the column
+			place, _, _ := strings.Cut(lines[i+1], " (discriminator")
+			place = strings.Replace(place, ":?", ":0", 1) // binutils, of a place without a line
+			if strings.Count(place, ":") > 1 {            // without the column
 				place = place[:strings.LastIndex(place, ":")]
 			}
 			frames = append(frames, strings.Fields(lines[i])[0]+" "+place)
@@ -447,6 +473,25 @@ func (p *nativeProgram) check(t *testing.T, got map[uint64]string) {
 			t.Errorf("%#x:\n got %s\nwant %s", address-p.base, got[address], want)
 		}
 	}
+}
+
+// checkEither is check() for a compiler that moves code of one line into other functions. There eu-addr2line
+// has the callers of the first address of the line, so addr2line of binutils says which they are.
+func (p *nativeProgram) checkEither(t *testing.T, got map[uint64]string) {
+	t.Helper()
+	wants := p.wants(t)
+	var differ []uint64
+	for address, want := range wants {
+		if got[address] != want {
+			differ = append(differ, address)
+		}
+	}
+	for address, want := range p.wantsOf(t, "addr2line", differ) {
+		if got[address] != want {
+			t.Errorf("%#x:\n got %s\nwant %s\n  or %s", address-p.base, got[address], want, wants[address])
+		}
+	}
+	atLeast(t, "addresses for which eu-addr2line has the same frames", len(wants)-len(differ), len(wants)/8)
 }
 
 func debugConfig(target, server, symbols string) string {
