@@ -4,8 +4,10 @@
  *
  * Profiles of two kinds, 300 stacks of a C++ program with 500 addresses: a CPU profile of
  * gperftools, which is converted anyway, and a pprof with addresses, which passes as it is if it
- * gets no names. Prints bytes and CPU time of a profile, without names and with them;
- * of one kind alone with KIND, such as "pprof with names".
+ * gets no names. Prints bytes and CPU time of a profile, without names and with them; and of the
+ * parts that the difference consists of: finding and writing the names in an inflated profile, and
+ * compressing the profile without names and with them. With KIND, such as "pprof with names", only
+ * that one is measured.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -37,6 +39,8 @@ struct bench {
         char *data; /* gzip */
         size_t size;
     } pprof[VARIANTS];
+    struct buf plain[VARIANTS]; /* the same inflated, and with names */
+    struct buf named[VARIANTS];
 };
 
 static uint64_t address_of(uint64_t i)
@@ -142,12 +146,38 @@ static bool rewrite(void *arg, struct scratch *s, struct sv plain, struct buf *o
     return symbol_profile_changes(&p) && symbol_profile_write(&p, out, NULL);
 }
 
+static struct sv view(const struct buf *b)
+{
+    return (struct sv){b->data, b->len};
+}
+
 /* ---- measuring ------------------------------------------------------------------------------- */
 
-enum kind { LEGACY_WITHOUT, LEGACY_WITH, PPROF_WITHOUT, PPROF_WITH, KINDS };
+enum kind {
+    LEGACY_WITHOUT,
+    LEGACY_WITH,
+    PPROF_WITHOUT,
+    PPROF_WITH,
+    NAMES_ALONE,
+    PACK_WITHOUT,
+    PACK_WITH,
+    KINDS,
+};
 
-static const char *const kind_names[KINDS] = {"gperftools", "gperftools with names", "pprof",
-                                              "pprof with names"};
+static const char *const kind_names[KINDS] = {
+    "gperftools",        "gperftools with names",  "pprof", "pprof with names", "names alone",
+    "compressing alone", "compressing with names",
+};
+
+/* Adds names to an inflated profile. Returns the bytes of the result, 0 if it fails. */
+static size_t name_alone(struct bench *b, struct sv plain)
+{
+    struct buf out;
+    buf_init(&out, PPROF_REWRITTEN_MAX);
+    size_t n = rewrite(b, b->scratch, plain, &out) ? out.len : 0;
+    buf_done(&out);
+    return n;
+}
 
 /* Treats one profile. Returns the bytes of the result, 0 if it fails. */
 static size_t treat(struct bench *b, enum kind kind, unsigned variant)
@@ -155,7 +185,12 @@ static size_t treat(struct bench *b, enum kind kind, unsigned variant)
     const struct pprof_rewrite names = {.run = rewrite, .arg = b};
     char *data = NULL;
     size_t size = 0;
-    if (kind == LEGACY_WITHOUT || kind == LEGACY_WITH) {
+    if (kind == NAMES_ALONE) {
+        size = name_alone(b, view(&b->plain[variant]));
+    } else if (kind == PACK_WITHOUT || kind == PACK_WITH) {
+        (void)gzip_pack(b->scratch, view(&(kind == PACK_WITH ? b->named : b->plain)[variant]),
+                        &data, &size);
+    } else if (kind == LEGACY_WITHOUT || kind == LEGACY_WITH) {
         const struct legacy_input in = {
             .body = {b->legacy[variant].data, b->legacy[variant].len},
             .time_ns = NS_PER_S,
@@ -222,6 +257,18 @@ static void measure(struct bench *b, unsigned rounds, const char *only)
     }
 }
 
+/* Inflates the pprof of a variant, and adds names. */
+static bool make_plain(struct bench *b, unsigned i)
+{
+    struct sv body = {b->pprof[i].data, b->pprof[i].size};
+    buf_init(&b->plain[i], 1 << 24);
+    buf_init(&b->named[i], 1 << 24);
+    bool ok = gzip_inflate_buf(body, &b->plain[i], NULL) &&
+              rewrite(b, b->scratch, view(&b->plain[i]), &b->named[i]);
+    scratch_reset(b->scratch);
+    return ok;
+}
+
 static bool make_profiles(struct bench *b)
 {
     for (unsigned i = 0; i < VARIANTS; i++) {
@@ -239,6 +286,10 @@ static bool make_profiles(struct bench *b)
         scratch_reset(b->scratch);
         b->pprof[i].data = out.data;
         b->pprof[i].size = out.size;
+        if (!make_plain(b, i)) {
+            (void)fprintf(stderr, "names cannot be added\n");
+            return false;
+        }
     }
     return true;
 }
@@ -318,6 +369,8 @@ int main(int argc, char **argv)
     for (unsigned i = 0; i < VARIANTS; i++) {
         buf_done(&b.legacy[i]);
         free(b.pprof[i].data);
+        buf_done(&b.plain[i]);
+        buf_done(&b.named[i]);
     }
     symbol_table_unref(b.table);
     symbol_names_free(b.names);
