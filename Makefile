@@ -356,11 +356,13 @@ bench-jfr: $(BUILD)/profpull $(BUILD)/tests/jfr-tool ## what reading a recording
 pyroscope-check: $(BUILD)/profpull ## `query` against a real Pyroscope: PYROSCOPE=its program (docs/testing.md)
 	@test -x "$(PYROSCOPE)" || { echo "make: PYROSCOPE names no program of Grafana Pyroscope" >&2; exit 1; }
 	PROFPULL_PYROSCOPE=$(abspath $(PYROSCOPE)) BUILD=$(abspath $(BUILD)) ./scripts/e2e.sh -run TestRealPyroscope
-.PHONY: bench-flame flame-pictures
+.PHONY: bench-flame flame-pictures flame-profiles
 bench-flame: $(BUILD)/profpull ## how long a flame graph of a profile of 1 MB takes in the terminal
 	BUILD=$(abspath $(BUILD)) GO="$(GO)" ./scripts/bench-flame.sh
 flame-pictures: $(BUILD)/profpull ## the pictures of terminals in docs, drawn again
 	BUILD=$(BUILD) GO="$(GO)" ./scripts/flame-pictures.sh
+flame-profiles: $(BUILD)/profpull ## the profiles of the pictures in docs/recipes.md, of programs in C++, Rust and Java, made again
+	BUILD=$(BUILD) GO="$(GO)" ./scripts/flame-profiles.sh
 .PHONY: bench-symbols
 bench-symbols: $(BUILD)/profpull $(BUILD)/tests/symbols-tool $(BUILD)/tests/naming-bench ## what names of native code cost: a cold debug file of 200 MB, and known names
 	BUILD=$(abspath $(BUILD)) ./scripts/bench-symbols.sh

@@ -1,5 +1,6 @@
 #!/bin/sh
-# Draws the pictures of docs/clients.md from the output of profpull itself: terminals of 80 and 160 columns, light and dark.
+# Draws the pictures of docs/clients.md from the output of profpull itself: terminals of 80 and 160 columns, light and dark; and
+# those of docs/recipes.md, of the profiles that scripts/flame-profiles.sh makes.
 # usage: flame-pictures.sh [DIRECTORY]     (docs by default; TestFlamePictures draws them again and compares)
 set -eu
 cd "$(dirname "$0")/.."
@@ -16,4 +17,8 @@ for columns in 80 160; do
     for theme in light dark; do
         "$tool" "$theme" "$columns" <"$work/flame.txt" >"$to/flame-$columns-$theme.svg"
     done
+done
+for name in java cpp rust; do
+    LC_ALL=C.UTF-8 "$BUILD/profpull" flame "tests/unit/data/flame/$name.pb.gz" --color true --width 120 --depth 30 >"$work/flame.txt"
+    "$tool" dark 120 <"$work/flame.txt" >"$to/flame-$name.svg"
 done

@@ -174,7 +174,8 @@ func TestFlamePictures(t *testing.T) {
 	if text, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, text)
 	}
-	for _, name := range []string{"flame-80-light.svg", "flame-80-dark.svg", "flame-160-light.svg", "flame-160-dark.svg"} {
+	for _, name := range []string{"flame-80-light.svg", "flame-80-dark.svg", "flame-160-light.svg", "flame-160-dark.svg",
+		"flame-java.svg", "flame-cpp.svg", "flame-rust.svg"} {
 		got, err := os.ReadFile(filepath.Join(to, name))
 		if err != nil {
 			t.Fatal(err)
