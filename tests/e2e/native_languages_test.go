@@ -191,8 +191,9 @@ func buildCgo(t *testing.T) *nativeProgram {
 }
 
 // A program in Go with C code gets the names, inlined functions, files and lines of its C functions from a
-// directory, as eu-addr2line has them, and the names of its Go functions. Their lines are not compared: elfutils
-// 0.188 finds none in the DWARF 5 of Go beside C. A profile of Go has the names and lines of Go functions itself.
+// directory, as eu-addr2line has them, and the names of its Go functions. Their lines are not compared: Go lists no
+// addresses of its units, and elfutils 0.188 takes its code for that of the C unit in front of it. A profile of Go
+// has the names and lines of Go functions itself.
 func TestSymbolDirectoryOfCgo(t *testing.T) {
 	t.Parallel()
 	bin(t)
