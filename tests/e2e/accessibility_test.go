@@ -52,9 +52,7 @@ func (b *browser) walk(name string) {
 			e.tabIndex >= 0 && e.checkVisibility({visibilityProperty: true}) && e.type !== "hidden");
 		return toWalk.length;
 	})()`).(float64))
-	if n < 9 {
-		b.t.Errorf("%s has %d links and controls, expected those of the navigation at least", name, n)
-	}
+	expect(b.t, n >= 9, "%s has %d links and controls, expected those of the navigation at least", name, n)
 	// A script may add or replace controls during the walk, so Tab is pressed as often as needed, with a limit.
 	const missed = `toWalk.filter((e) => e.isConnected && !walked.has(e)).map((e) => e.outerHTML.slice(0, 100)).join("\n")`
 	for i := 0; i < 2*n && b.eval(missed) != ""; i++ {
@@ -69,9 +67,7 @@ func (b *browser) walk(name string) {
 			b.t.Errorf("%s: the focus cannot be seen on %s", name, hidden)
 		}
 	}
-	if left := b.text(missed); left != "" {
-		b.t.Errorf("%s: Tab has not reached\n%s", name, left)
-	}
+	equal(b.t, name+": what Tab has not reached", b.text(missed), "")
 }
 
 // follow presses Tab until the link with this text in the table has the focus, then Enter, and waits for the page.
@@ -79,9 +75,7 @@ func (b *browser) follow(text, ready string) {
 	b.t.Helper()
 	const focused = `document.activeElement.closest("th") !== null && document.activeElement.textContent`
 	for i := 0; b.eval(focused) != text; i++ {
-		if i == 100 {
-			b.t.Fatalf("100 times Tab have not reached the link %s", text)
-		}
+		require(b.t, i != 100, "100 times Tab have not reached the link %s", text)
 		b.press("Tab", 9, "")
 	}
 	b.press("Enter", 13, "\r")

@@ -393,9 +393,7 @@ func TestAlloyOfTheChart(t *testing.T) {
 	waitSeries(t, server, all...)
 	p.stop()
 	noneRefused(t, server)
-	if n := cluster.Stats().Lists; n != 2 { // one of the converted file
-		t.Errorf("%d lists of pods for 12 ways", n)
-	}
+	equal(t, "lists of pods for 12 ways, of them one of the converted file", cluster.Stats().Lists, 2)
 }
 
 // Modules in a directory of files: arguments, a variable of the environment in a selector.
@@ -571,9 +569,7 @@ func TestAlloyOnStandardInput(t *testing.T) {
 		"  forward_to = [pyroscope.write.w.receiver]\n}\n"
 	good := "<stdin>: the configuration is good\n"
 	file := alloyFile(t, t.TempDir(), "config", text)
-	yaml := call(t, text, "convert", "-")
-	require(t, yaml.code == 0 && strings.Contains(yaml.stdout, "job_name: \"s\""),
-		"convert -: %d %s%s", yaml.code, yaml.stdout, yaml.stderr)
+	yaml := ends(t, call(t, text, "convert", "-"), 0, "job_name: \"s\"", "*")
 	for _, c := range []struct {
 		stdin string
 		args  []string

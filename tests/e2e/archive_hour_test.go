@@ -37,9 +37,7 @@ func (p *program) reloadWith(config string) {
 	resp, err := http.Post(p.admin+"/-/reload", "", nil)
 	must(p.t, err)
 	resp.Body.Close()
-	if resp.StatusCode != http.StatusOK {
-		p.t.Fatalf("reload: %s", resp.Status)
-	}
+	require(p.t, resp.StatusCode == http.StatusOK, "reload: %s", resp.Status)
 }
 
 // long waits for what takes minutes: stretches end five minutes before their files are uploaded.
@@ -47,9 +45,7 @@ func long(t *testing.T, what string, limit time.Duration, check func() string) {
 	t.Helper()
 	begin := time.Now()
 	for missing := check(); missing != ""; missing = check() {
-		if time.Since(begin) > limit {
-			t.Fatalf("waited %v for %s: %s", limit, what, missing)
-		}
+		require(t, time.Since(begin) <= limit, "waited %v for %s: %s", limit, what, missing)
 		time.Sleep(time.Second)
 	}
 }
@@ -92,9 +88,7 @@ func TestArchiveOfAnHour(t *testing.T) {
 		p.wait("the queues to be empty", func() string {
 			for _, name := range []string{"kept", "all"} {
 				l := p.metrics().ledger(name)
-				if l.dropped != 0 {
-					t.Fatalf("%v were dropped", l.dropped)
-				}
+				require(t, l.dropped == 0, "%v were dropped", l.dropped)
 				if l.queued != 0 || l.balance() != "" {
 					return fmt.Sprint(l.queued, " wait; ", l.balance())
 				}
@@ -106,9 +100,8 @@ func TestArchiveOfAnHour(t *testing.T) {
 	until := time.Now().Add(time.Minute)
 	names := []string{"imported-1", "imported-4", "scraped-0", "scraped-5"}
 	want := answersOf(t, one.admin, start, until, names...)
-	if strings.Count(want, "\n") < 1000 || sent < float64(imported)+500 {
-		t.Fatalf("too little to compare: %v profiles, %d lines", sent, strings.Count(want, "\n"))
-	}
+	require(t, strings.Count(want, "\n") >= 1000 && sent >= float64(imported)+500,
+		"too little to compare: %v profiles, %d lines", sent, strings.Count(want, "\n"))
 	// While the writers still have the newest stretches, a reader asks them for these.
 	var hosts []string
 	for _, p := range replicas {

@@ -106,17 +106,12 @@ func (k *killed) total(base string) (sum int64, found map[string]bool, partial s
 func (k *killed) check(what, base string) {
 	k.t.Helper()
 	sum, found, partial := k.total(base)
-	if partial != "" {
-		k.t.Fatalf("%s: not complete: %s", what, partial)
-	}
+	require(k.t, partial == "", "%s: not complete: %s", what, partial)
 	for id := range k.acked {
-		if !found[id] {
-			k.t.Fatalf("%s: profile %s of %d is lost", what, id, len(k.acked))
-		}
+		require(k.t, found[id], "%s: profile %s of %d is lost", what, id, len(k.acked))
 	}
-	if sum != k.each*int64(len(found)) {
-		k.t.Fatalf("%s: %d profiles with a sum of %d, expected %d for each", what, len(found), sum, k.each)
-	}
+	require(k.t, sum == k.each*int64(len(found)),
+		"%s: %d profiles with a sum of %d, expected %d for each", what, len(found), sum, k.each)
 }
 
 func (k *killed) listed(p *program) {
@@ -175,9 +170,7 @@ func (k *killed) round(s *s3.Server, i int) {
 	<-p.done
 	k.t.Logf("round %d: %s, killed after %d requests; %d profiles are acknowledged", i, fault.name, requests.Load(), len(k.acked))
 	for _, line := range strings.Split(p.stderr.String(), "\n") {
-		if strings.Contains(line, s3.Secret) {
-			k.t.Fatalf("the log shows the secret: %s", line)
-		}
+		require(k.t, !strings.Contains(line, s3.Secret), "the log shows the secret: %s", line)
 	}
 }
 
@@ -244,9 +237,6 @@ func TestArchiveSurvivesKills(t *testing.T) {
 	empty := run(t, readerConfig(b, ""))
 	k.listed(empty)
 	k.check("an empty reader", empty.admin)
-	r := storeCommand(t, s, "verify", b.url)
-	if r.code != exitDone || !strings.Contains(r.stdout, " fine\n") {
-		t.Errorf("verify: exit code %d\n%s%s", r.code, r.stdout, r.stderr)
-	}
+	ends(t, storeCommand(t, s, "verify", b.url), exitDone, " fine\n", "*")
 	t.Logf("%d kills, %d profiles acknowledged, the reader asked %d times", rounds, len(k.acked), asked)
 }

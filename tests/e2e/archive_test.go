@@ -86,9 +86,7 @@ func askOf(t *testing.T, base, method string, request map[string]any, ret any) s
 	defer resp.Body.Close()
 	text, err := io.ReadAll(resp.Body)
 	must(t, err)
-	if resp.StatusCode != http.StatusOK {
-		t.Fatalf("%s %s: %s %s", method, body, resp.Status, text)
-	}
+	require(t, resp.StatusCode == http.StatusOK, "%s %s: %s %s", method, body, resp.Status, text)
 	if err := json.Unmarshal(text, ret); err != nil {
 		t.Fatalf("%s: %v in %s", method, err, text)
 	}
@@ -183,9 +181,8 @@ func mergedOf(t *testing.T, base, service, profileType string, from, until time.
 	file := filepath.Join(t.TempDir(), "merged.pb.gz")
 	r := call(t, "", "query", "merge", "--url", base, "--service", service, "--type", profileType, "-o", file,
 		"--from", from.UTC().Format(time.RFC3339), "--until", until.UTC().Format(time.RFC3339))
-	if r.code != exitDone || r.stderr != "" {
-		t.Fatalf("merge of %s %s: exit code %d\n%s%s", service, profileType, r.code, r.stdout, r.stderr)
-	}
+	require(t, r.code == exitDone && r.stderr == "",
+		"merge of %s %s: exit code %d\n%s%s", service, profileType, r.code, r.stdout, r.stderr)
 	raw, err := os.ReadFile(file)
 	must(t, err)
 	lines := strings.Split(pprofTop(t, raw, "-nodecount=100000", "-sample_index=0"), "\n")
@@ -203,9 +200,7 @@ func answersOf(t *testing.T, base string, from, until time.Time, merged ...strin
 		out = append(out, lines...)
 	}
 	complete := func(what, partial string) {
-		if partial != "" {
-			t.Fatalf("%s of %s is not complete: %s", what, base, partial)
-		}
+		require(t, partial == "", "%s of %s is not complete: %s", what, base, partial)
 	}
 	window := func(more map[string]any) map[string]any {
 		request := map[string]any{"start": from.UnixMilli(), "end": until.UnixMilli()}
@@ -259,9 +254,7 @@ func sameAnswers(t *testing.T, name, got, want string) {
 			}
 			return "(end)"
 		}
-		if at(g) != at(w) {
-			t.Fatalf("%s: line %d of %d and %d:\n got %s\nwant %s", name, i, len(g), len(w), at(g), at(w))
-		}
+		require(t, at(g) == at(w), "%s: line %d of %d and %d:\n got %s\nwant %s", name, i, len(g), len(w), at(g), at(w))
 	}
 }
 
@@ -305,9 +298,7 @@ func TestArchiveOfTwoWriters(t *testing.T) {
 	writers := []*program{run(t, config(0)), run(t, config(1))}
 	pushHour(t, start, 4, 3, func(s int) []string { return []string{"http://" + receive[s%2], "http://" + receive[2]} })
 	want := answersOf(t, all.admin, start, until, "imported-1")
-	if strings.Count(want, "\n") < 100 {
-		t.Fatalf("too little to compare:\n%s", want)
-	}
+	require(t, strings.Count(want, "\n") >= 100, "too little to compare:\n%s", want)
 	for i, p := range writers {
 		// The first round of a process begins five seconds after its start.
 		p.stop()
@@ -346,9 +337,7 @@ func TestArchiveThatCannotBeReadIsReported(t *testing.T) {
 	reader := run(t, readerConfig(b, ""))
 	reader.waitArchived(2)
 	indexes := s.Keys("/index/")
-	if len(indexes) != 2 {
-		t.Fatalf("%v", s.Keys(""))
-	}
+	require(t, len(indexes) == 2, "%v", s.Keys(""))
 	s.Change(indexes[0], nil)
 	until := start.Add(time.Hour)
 	window := fmt.Sprintf("from=%d&until=%d", start.UnixMilli(), until.UnixMilli())
@@ -363,30 +352,25 @@ func TestArchiveThatCannotBeReadIsReported(t *testing.T) {
 	if err := json.Unmarshal([]byte(text), &rendered); err != nil || rendered.Partial.Parts != 1 || rendered.Flamebearer.NumTicks == 0 {
 		t.Errorf("%v %+v in %s", err, rendered, text)
 	}
-	if !strings.Contains(rendered.Partial.Why, indexes[0][len("kept/"):]) {
-		t.Errorf("the reason %q does not name %s", rendered.Partial.Why, indexes[0])
-	}
+	expect(t, strings.Contains(rendered.Partial.Why, indexes[0][len("kept/"):]),
+		"the reason %q does not name %s", rendered.Partial.Why, indexes[0])
 	args := []string{"--url", reader.admin, "--service", "imported-0", "--type", "goroutine",
 		"--from", start.UTC().Format(time.RFC3339), "--until", until.UTC().Format(time.RFC3339)}
-	r := call(t, "", append([]string{"query", "top"}, args...)...)
-	if r.code != exitDone || !strings.Contains(r.stderr, "profpull: the answer is not complete; number of parts that cannot be read: 1; ") {
-		t.Errorf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
-	}
-	r = call(t, "", append([]string{"query", "top", "--json"}, args...)...)
+	expectCall(t, exitDone, "*", "profpull: the answer is not complete; number of parts that cannot be read: 1; ",
+		append([]string{"query", "top"}, args...)...)
+	r := call(t, "", append([]string{"query", "top", "--json"}, args...)...)
 	var top struct{ Partial struct{ Parts int } }
 	if err := json.Unmarshal([]byte(r.stdout), &top); err != nil || top.Partial.Parts != 1 {
 		t.Errorf("%v in %s", err, r.stdout)
 	}
 	_, page := reader.get(fmt.Sprintf("/profiles?service=imported-0&from=%d&until=%d", start.UnixMilli(), until.UnixMilli()))
-	if !strings.Contains(page, "This page is not complete: parts that cannot be read: 1.") {
-		t.Errorf("the page says nothing:\n%s", page)
-	}
+	expect(t, strings.Contains(page, "This page is not complete: parts that cannot be read: 1."),
+		"the page says nothing:\n%s", page)
 	// Assistants read the text only.
 	status, answer := post(t, reader.admin+"/mcp", "application/json", []byte(fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"top_functions","arguments":{"service":"imported-0","type":"goroutine","from":%q,"until":%q}}}`,
 		start.UTC().Format(time.RFC3339), until.UTC().Format(time.RFC3339))), "Accept", "application/json")
-	if status != 200 || !strings.Contains(answer, "This answer is not complete: parts that cannot be read: 1.") {
-		t.Errorf("an assistant sees %d %s", status, answer)
-	}
+	expect(t, status == 200 && strings.Contains(answer, "This answer is not complete: parts that cannot be read: 1."),
+		"an assistant sees %d %s", status, answer)
 	// Without a bucket, the state of the destination says why.
 	s.Set(func(s *s3.Server) { s.Secret = "other" })
 	blind := run(t, readerConfig(b, ""))
@@ -401,7 +385,5 @@ func TestArchiveThatCannotBeReadIsReported(t *testing.T) {
 		!strings.Contains(r.stdout, "SignatureDoesNotMatch") || strings.Contains(r.stdout+blind.stderr.String(), s3.Secret) {
 		t.Errorf("status: exit code %d\n%s", r.code, r.stdout)
 	}
-	if _, page := blind.get("/destinations"); !strings.Contains(page, "SignatureDoesNotMatch") {
-		t.Errorf("the page of destinations says nothing:\n%s", page)
-	}
+	blind.answers("/destinations", 200, "SignatureDoesNotMatch")
 }

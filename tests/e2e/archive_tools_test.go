@@ -63,33 +63,28 @@ func TestStorePushAndPull(t *testing.T) {
 	s := startS3(t)
 	dir, start := storedHour(t, 4)
 	const url = "s3://profiles/moved"
-	expect := func(code int, r result, parts ...string) result {
+	exits := func(code int, r result, parts ...string) result {
 		t.Helper()
-		if r.code != code {
-			t.Fatalf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
-		}
+		require(t, r.code == code, "exit code %d\n%s%s", r.code, r.stdout, r.stderr)
 		for _, part := range parts {
-			if !strings.Contains(r.stdout+r.stderr, part) {
-				t.Errorf("expected %q in\n%s%s", part, r.stdout, r.stderr)
-			}
+			expect(t, strings.Contains(r.stdout+r.stderr, part), "expected %q in\n%s%s", part, r.stdout, r.stderr)
 		}
 		return r
 	}
-	expect(exitDone, storeCommand(t, s, "list", dir), " open\n", "4 files, 16 profiles, ")
-	expect(exitDone, storeCommand(t, s, "push", dir, url, "--writer", "laptop"), "4 files uploaded", "with 16 profiles")
-	expect(exitDone, storeCommand(t, s, "push", dir, url, "--writer", "laptop"), "0 files uploaded", "with 16 profiles")
-	expect(exitDone, storeCommand(t, s, "verify", dir), " fine\n", "4 files, 16 profiles, ")
-	all := linesOf(t, expect(exitDone, storeCommand(t, s, "list", url, "--json")).stdout)
-	if len(all) != 5 || all[0]["writer"] != "laptop" || all[0]["profiles"] != 4.0 || all[0]["state"] != "fine" || all[4]["files"] != 4.0 {
-		t.Errorf("%v", all)
-	}
-	expect(exitDone, storeCommand(t, s, "verify", url), " laptop               fine\n", "4 files, 16 profiles, ")
+	exits(exitDone, storeCommand(t, s, "list", dir), " open\n", "4 files, 16 profiles, ")
+	exits(exitDone, storeCommand(t, s, "push", dir, url, "--writer", "laptop"), "4 files uploaded", "with 16 profiles")
+	exits(exitDone, storeCommand(t, s, "push", dir, url, "--writer", "laptop"), "0 files uploaded", "with 16 profiles")
+	exits(exitDone, storeCommand(t, s, "verify", dir), " fine\n", "4 files, 16 profiles, ")
+	all := linesOf(t, exits(exitDone, storeCommand(t, s, "list", url, "--json")).stdout)
+	expect(t, len(all) == 5 && all[0]["writer"] == "laptop" && all[0]["profiles"] == 4.0 && all[0]["state"] == "fine" && all[4]["files"] == 4.0,
+		"%v", all)
+	exits(exitDone, storeCommand(t, s, "verify", url), " laptop               fine\n", "4 files, 16 profiles, ")
 	// An hour of one writer; what is there already is skipped.
 	pulled := t.TempDir() + "/pulled"
 	second := start.Add(time.Minute).UTC().Format(time.RFC3339)
-	expect(exitDone, storeCommand(t, s, "pull", url, pulled, "--from", second, "--until", second), "1 files pulled", "0 present")
-	expect(exitDone, storeCommand(t, s, "pull", url, pulled, "--writer", "laptop"), "3 files pulled", "1 present")
-	expect(exitDone, storeCommand(t, s, "pull", url, pulled, "--writer", "nobody"), "0 files pulled", "0 present")
+	exits(exitDone, storeCommand(t, s, "pull", url, pulled, "--from", second, "--until", second), "1 files pulled", "0 present")
+	exits(exitDone, storeCommand(t, s, "pull", url, pulled, "--writer", "laptop"), "3 files pulled", "1 present")
+	exits(exitDone, storeCommand(t, s, "pull", url, pulled, "--writer", "nobody"), "0 files pulled", "0 present")
 	answers := func(dir string) string {
 		p := run(t, fmt.Sprintf("scrape_configs: []\nwrite: [{name: all, url: \"store://%s\", store: {stretch: 1m}}]\n", dir))
 		defer p.stop()
@@ -99,8 +94,8 @@ func TestStorePushAndPull(t *testing.T) {
 	// The bucket of an endpoint in a file.
 	b := bucketOf{url, s.URL()}
 	config := writeConfig(t, readerConfig(b, ""))
-	expect(exitDone, call(t, "", "store", "list", "kept", "--config", config), "4 files, 16 profiles, ")
-	expect(exitInput, call(t, "", "store", "list", "other", "--config", config), `there is no endpoint "other"`)
+	exits(exitDone, call(t, "", "store", "list", "kept", "--config", config), "4 files, 16 profiles, ")
+	exits(exitInput, call(t, "", "store", "list", "other", "--config", config), `there is no endpoint "other"`)
 }
 
 // Damage, foreign objects and a failing bucket have texts and exit codes of their own; nothing is changed, and no secret shown.
@@ -113,9 +108,7 @@ func TestStoreVerifyFindsDamage(t *testing.T) {
 		t.Fatal(r)
 	}
 	data, indexes := s.Keys("/data/"), s.Keys("/index/")
-	if len(data) != 4 || len(indexes) != 4 {
-		t.Fatalf("%v", s.Keys(""))
-	}
+	require(t, len(data) == 4 && len(indexes) == 4, "%v", s.Keys(""))
 	body := append([]byte(nil), s.Objects()[data[0]].Body...)
 	body[len(body)/2] ^= 1
 	s.Change(data[0], body)
@@ -129,25 +122,15 @@ func TestStoreVerifyFindsDamage(t *testing.T) {
 	for _, line := range all[:len(all)-1] {
 		states = append(states, fmt.Sprint(line["state"]))
 	}
-	if got := strings.Join(states, " "); got != "damaged missing newer fine foreign foreign" {
-		t.Errorf("states %q of %v", got, all)
-	}
-	if problem := fmt.Sprint(all[0]["problem"]); !strings.Contains(problem, "the hash of its bytes is") {
-		t.Errorf("problem %q", problem)
-	}
-	if sums := all[len(all)-1]; sums["bad"] != 3.0 || sums["files"] != 4.0 || sums["other"] != 2.0 {
-		t.Errorf("sums %v", sums)
-	}
-	r := storeCommand(t, s, "verify", url)
-	if r.code != exitInput || !strings.Contains(r.stdout, "3 cannot be used; 2 foreign, unfinished or replaced") {
-		t.Errorf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
-	}
-	if r := storeCommand(t, s, "pull", url, t.TempDir()+"/pulled"); r.code != exitInput || !strings.Contains(r.stdout, "2 files pulled") || !strings.Contains(r.stdout, "2 left out") {
-		t.Errorf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
-	}
-	if after := fmt.Sprint(s.Keys("")); after != before || s.Requests(http.MethodDelete) != 0 {
-		t.Errorf("objects before %s, after %s", before, after)
-	}
+	equal(t, "states", strings.Join(states, " "), "damaged missing newer fine foreign foreign")
+	has(t, "the problem", fmt.Sprint(all[0]["problem"]), "the hash of its bytes is")
+	sums := all[len(all)-1]
+	expect(t, sums["bad"] == 3.0 && sums["files"] == 4.0 && sums["other"] == 2.0, "sums %v", sums)
+	ends(t, storeCommand(t, s, "verify", url), exitInput, "3 cannot be used; 2 foreign, unfinished or replaced", "*")
+	r := ends(t, storeCommand(t, s, "pull", url, t.TempDir()+"/pulled"), exitInput, "2 files pulled", "*")
+	has(t, "pull", r.stdout, "2 left out")
+	equal(t, "objects after", fmt.Sprint(s.Keys("")), before)
+	equal(t, "deletions", s.Requests(http.MethodDelete), 0)
 	// A damaged file of a directory.
 	files, err := filepath.Glob(dir + "/*.db")
 	must(t, err)
@@ -155,9 +138,8 @@ func TestStoreVerifyFindsDamage(t *testing.T) {
 	must(t, err)
 	copy(raw[len(raw)/2:], "damage")
 	must(t, os.WriteFile(files[0], raw, 0o644))
-	if r := storeCommand(t, s, "verify", dir); r.code != exitInput || !strings.Contains(r.stdout, "damaged: ") || !strings.Contains(r.stdout, "1 cannot be used") {
-		t.Errorf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
-	}
+	r = ends(t, storeCommand(t, s, "verify", dir), exitInput, "damaged: ", "*")
+	has(t, "verify", r.stdout, "1 cannot be used")
 	for _, c := range []struct {
 		change func(s *s3.Server)
 		says   string
@@ -167,9 +149,8 @@ func TestStoreVerifyFindsDamage(t *testing.T) {
 	} {
 		s.Set(c.change)
 		for _, args := range [][]string{{"list", url}, {"verify", url}, {"pull", url, t.TempDir()}, {"push", dir, url, "-w", "w"}} {
-			if r := storeCommand(t, s, args...); r.code != exitPeer || !strings.Contains(r.stderr, c.says) || strings.Contains(r.stdout+r.stderr, s3.Secret) {
-				t.Errorf("%v: exit code %d\n%s%s", args, r.code, r.stdout, r.stderr)
-			}
+			r := ends(t, storeCommand(t, s, args...), exitPeer, "*", c.says)
+			lacks(t, fmt.Sprint(args), r.stdout+r.stderr, s3.Secret)
 		}
 	}
 }
@@ -195,12 +176,9 @@ func TestStorePushIsKilled(t *testing.T) {
 		_ = cmd.Wait()
 	}
 	s.Set(func(s *s3.Server) { s.Arrived = nil })
-	if r := storeCommand(t, s, "push", dir, "s3://profiles/moved", "--writer", "w"); r.code != exitDone || !strings.Contains(r.stdout, "with 24 profiles") {
-		t.Fatalf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
-	}
-	if r := storeCommand(t, s, "verify", "s3://profiles/moved"); r.code != exitDone || !strings.Contains(r.stdout, "6 files, 24 profiles, ") || strings.Contains(r.stdout, "foreign, unfinished or replaced") {
-		t.Errorf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
-	}
+	ends(t, storeCommand(t, s, "push", dir, "s3://profiles/moved", "--writer", "w"), exitDone, "with 24 profiles", "*")
+	r := ends(t, storeCommand(t, s, "verify", "s3://profiles/moved"), exitDone, "6 files, 24 profiles, ", "*")
+	lacks(t, "verify", r.stdout, "foreign, unfinished or replaced")
 }
 
 // ---- Google -------------------------------------------------------------------------------------
@@ -290,13 +268,10 @@ func TestArchiveInGoogle(t *testing.T) {
 	reader.waitArchived(2)
 	sameAnswers(t, "the reader", answersOf(t, reader.admin, start, start.Add(time.Hour)), want)
 	g.mu.Lock()
-	if len(g.wrong) > 0 || g.given < 3 || strings.Contains(p.stderr.String()+reader.stderr.String(), "ya29") {
-		t.Errorf("%d tokens, wrong requests %v", g.given, g.wrong)
-	}
+	expect(t, len(g.wrong) == 0 && g.given >= 3 && !strings.Contains(p.stderr.String()+reader.stderr.String(), "ya29"),
+		"%d tokens, wrong requests %v", g.given, g.wrong)
 	g.mu.Unlock()
 	cmd := command(t, "store", "verify", "gs://profiles/kept", "--credentials-file", file, "--endpoint", s.URL())
 	cmd.Env = append(os.Environ(), "AWS_ENDPOINT_URL_S3=http://127.0.0.1:1")
-	if r := callCommand(t, cmd, ""); r.code != exitDone || !strings.Contains(r.stdout, "2 files, 4 profiles, ") {
-		t.Errorf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
-	}
+	ends(t, callCommand(t, cmd, ""), exitDone, "2 files, 4 profiles, ", "*")
 }

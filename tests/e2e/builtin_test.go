@@ -229,9 +229,7 @@ func TestAnnotatedPods(t *testing.T) {
 	})
 	for _, r := range server.Profiles() {
 		l := r.Labels
-		if l["version"] != "1" { // the tag of each image
-			t.Errorf("version: %v", l)
-		}
+		equal(t, "the version, which is the tag of each image", l["version"], "1")
 		expect(t, l["pod"] != "declared" || l["service_repository"] == "https://git.example/cart" &&
 			l["service_git_ref"] == "v7" && l["service_root_path"] == "cmd/cart" && l["app"] == "shop" && l["namespace"] == "default",
 			"labels: %v", l)
@@ -606,9 +604,8 @@ func TestShardedManifest(t *testing.T) {
 	t.Parallel()
 	cmd := command(t, "check", "--config", "../../manifests/sharded/profpull.yaml")
 	cmd.Env = append(cmd.Env, "PYROSCOPE_URL=http://pyroscope:4040")
-	r := callCommand(t, cmd, "")
-	expect(t, r.code == exitDone && strings.Contains(r.stdout+r.stderr, "annotated-pods"),
-		"exit code %d\n%s%s", r.code, r.stdout, r.stderr)
+	r := ends(t, callCommand(t, cmd, ""), exitDone, "*", "*")
+	has(t, "check", r.stdout+r.stderr, "annotated-pods")
 }
 
 // TestKustomize runs if kubectl is installed: each variant builds, has one workload, and no unused name.

@@ -71,9 +71,7 @@ func TestAbsentType(t *testing.T) {
 	waitProfiles(t, server, 2, func(r *pyroscope.Received) bool { return r.Name() == "mutex" })
 	p.stop()
 	for text, want := range map[string]int{"scrape failed": 1, "profile type is absent": 1, "profile type exists again": 1} {
-		if n := strings.Count(p.stderr.String(), text); n != want {
-			t.Errorf("%d lines say %q, expected %d", n, text, want)
-		}
+		equal(t, "lines that say "+text, strings.Count(p.stderr.String(), text), want)
 	}
 }
 
@@ -95,9 +93,8 @@ func TestProfiledBySomebodyElse(t *testing.T) {
 		"the second attempt came after %v, in another interval", r[1].Start.Sub(r[0].Start))
 	tg.SetFault("", target.None)
 	waitProfiles(t, server, 1, nil)
-	if s := p.scrape("/profile"); s == nil || s.Health != "up" || s.Conflicts.Found < 2 {
-		t.Errorf("%+v", s)
-	}
+	s := p.scrape("/profile")
+	expect(t, s != nil && s.Health == "up" && s.Conflicts.Found >= 2, "%+v", s)
 }
 
 // Servers that allow an answer less time than the profile takes: one that says so, as older

@@ -139,9 +139,8 @@ func TestRolloutToASlowerBuild(t *testing.T) {
 	beforeSame := deploy(t, cluster, "same", "1.0", fast)
 	for _, service := range []string{"cart", "same"} {
 		sampled(service, "1.0", enough)
-		if a, said := ask(service); a.State != "one_version" {
-			t.Errorf("before the rollout: %s", said)
-		}
+		a, said := ask(service)
+		expect(t, a.State == "one_version", "before the rollout: %s", said)
 	}
 	before()
 	beforeSame()
@@ -161,9 +160,8 @@ func TestRolloutToASlowerBuild(t *testing.T) {
 		return ""
 	})
 	first := found.Functions[0]
-	if !first.Self.Changed || first.Self.EffectLow <= 0 || found.Base.Version != "1.0" || found.New.Version != "1.1" || found.Ratio < 1.1 {
-		t.Errorf("%+v", found)
-	}
+	expect(t, first.Self.Changed && first.Self.EffectLow > 0 && found.Base.Version == "1.0" && found.New.Version == "1.1" && found.Ratio >= 1.1,
+		"%+v", found)
 	p.wait("the rollout without a change", func() string {
 		a, said := ask("same")
 		if a.State != "unchanged" {
@@ -180,9 +178,8 @@ func TestRolloutToASlowerBuild(t *testing.T) {
 			named = line
 		}
 	}
-	if r.code != 4 || !strings.HasSuffix(named, " self  main.price") || !strings.Contains(r.stdout, p.admin+"/profiles?compare=1&service=cart") {
-		t.Errorf("exit code %d:\n%s%s", r.code, r.stdout, r.stderr)
-	}
+	expect(t, r.code == 4 && strings.HasSuffix(named, " self  main.price") && strings.Contains(r.stdout, p.admin+"/profiles?compare=1&service=cart"),
+		"exit code %d:\n%s%s", r.code, r.stdout, r.stderr)
 	p.wait("the command about the rollout without a change", func() string {
 		r := call(t, "", "query", "changes", "--url", p.admin, "--service", "same", "--fail-above", "5%")
 		if r.code != 0 || !strings.Contains(r.stdout, "No change: ") {
@@ -190,25 +187,21 @@ func TestRolloutToASlowerBuild(t *testing.T) {
 		}
 		return ""
 	})
-	r = call(t, "", "query", "changes", "--url", p.admin)
-	if r.code != 0 || !strings.Contains(r.stdout, "cart: 1.0 -> 1.1") || !strings.Contains(r.stdout, "same: 1.0 -> 1.1") {
-		t.Errorf("exit code %d:\n%s%s", r.code, r.stdout, r.stderr)
-	}
+	r = expectCall(t, 0, "cart: 1.0 -> 1.1", "*", "query", "changes", "--url", p.admin)
+	has(t, "changes", r.stdout, "same: 1.0 -> 1.1")
 
 	status, page := p.get("/changes?service=cart")
 	_, table, _ := strings.Cut(page, "<tbody>")
-	if status != 200 || !strings.HasPrefix(table, "\n<tr><th scope=\"row\" class=\"service\">main.price") || !strings.Contains(page, `id="flame" href="profiles?compare=1&amp;service=cart`) {
-		t.Errorf("%d:\n%s", status, page)
-	}
+	expect(t, status == 200 && strings.HasPrefix(table, "\n<tr><th scope=\"row\" class=\"service\">main.price") && strings.Contains(page, `id="flame" href="profiles?compare=1&amp;service=cart`),
+		"%d:\n%s", status, page)
 	target, err := url.Parse(p.admin + found.Flamegraph)
 	must(t, err)
 	resp, err := http.Get(target.String())
 	must(t, err)
 	defer resp.Body.Close()
 	flame, _ := io.ReadAll(resp.Body)
-	if resp.StatusCode != 200 || !strings.Contains(string(flame), "main.price") || !strings.Contains(string(flame), `<svg class="flame"`) {
-		t.Errorf("%s: %s\n%s", target, resp.Status, flame)
-	}
+	expect(t, resp.StatusCode == 200 && strings.Contains(string(flame), "main.price") && strings.Contains(string(flame), `<svg class="flame"`),
+		"%s: %s\n%s", target, resp.Status, flame)
 }
 
 // The page of changes in a browser: light and dark, wide and narrow, with long names and markup.
@@ -250,12 +243,8 @@ write: [{name: local, url: "store://`+filepath.Join(t.TempDir(), "store")+`"}]
 				"/changes?service=" + long:                     `document.querySelector("#verdict") !== null`,
 			} {
 				b.open(p.admin+path, ready)
-				if wide := b.eval("document.documentElement.scrollWidth").(float64); wide > float64(width) {
-					t.Errorf("%.40s is %v wide in a window of %d", path, wide, width)
-				}
-				if n := b.eval(`document.querySelectorAll("img").length`); n != 0.0 {
-					t.Errorf("%.40s has %v elements that came from names", path, n)
-				}
+				atMost(t, path+": the width of the page", b.eval("document.documentElement.scrollWidth").(float64), float64(width))
+				equal(t, "elements that came from names", b.eval(`document.querySelectorAll("img").length`).(float64), 0)
 				if path == "/changes?service=cart" {
 					b.shoot(fmt.Sprintf("changes-%d-%s", width, scheme))
 				}

@@ -33,12 +33,17 @@ const (
 // "*" = anything).
 func expectCall(t *testing.T, code int, stdout, stderr string, args ...string) result {
 	t.Helper()
-	r := call(t, "", args...)
+	return ends(t, call(t, "", args...), code, stdout, stderr)
+}
+
+// ends checks exit code and a part of each output of a subcommand, as expectCall does.
+func ends(t *testing.T, r result, code int, stdout, stderr string) result {
+	t.Helper()
 	check := func(name, got, want string) {
 		expect(t, want == "*" || (want != "" || got == "") && strings.Contains(got, want),
-			"%v: %s is %q, expected %q in it", args, name, got, want)
+			"%v: %s is %q, expected %q in it", r.args, name, got, want)
 	}
-	expect(t, r.code == code, "%v: exit code %d, expected %d\n%s%s", args, r.code, code, r.stdout, r.stderr)
+	expect(t, r.code == code, "%v: exit code %d, expected %d\n%s%s", r.args, r.code, code, r.stdout, r.stderr)
 	check("stdout", r.stdout, stdout)
 	check("stderr", r.stderr, stderr)
 	return r
@@ -268,8 +273,7 @@ func TestRelabel(t *testing.T) {
 	if err := json.Unmarshal([]byte(lines[0]), &first); err != nil || len(first) != 2 || first["a"] != "xx" || first["c"] != "ü:xx" {
 		t.Errorf("%s %v", lines[0], err)
 	}
-	r = call(t, "{\"a\":\"x\"}\nnonsense\n", "relabel", "--rules", rules)
-	expect(t, r.code == exitInput && strings.Contains(r.stderr, "2"), "nonsense: %d %q", r.code, r.stderr)
+	ends(t, call(t, "{\"a\":\"x\"}\nnonsense\n", "relabel", "--rules", rules), exitInput, "*", "2")
 	bad := writeConfig(t, "- {regex: '(?=x)', target_label: a}\n")
 	expectCall(t, exitInput, "*", bad+":1:", "relabel", "--rules", bad)
 }
@@ -359,9 +363,7 @@ func TestPasswordFileUnreadable(t *testing.T) {
 	})
 	select {
 	case <-done:
-		if code := cmd.ProcessState.ExitCode(); code != exitInput {
-			t.Errorf("exit code %d", code)
-		}
+		equal(t, "exit code", cmd.ProcessState.ExitCode(), exitInput)
 	case <-time.After(100 * time.Millisecond):
 		waitProfiles(t, server, 4, nil) // the other endpoint works
 		if os.Getenv("E2E_LONG") != "1" {

@@ -24,15 +24,11 @@ func TestReloadAndLogLevel(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	replaceFile(t, p.config, text+"nonsense: 1\n")
-	if r := at("reload"); r.code != exitPeer || !strings.Contains(r.stderr, "nonsense") {
-		t.Errorf("%+v", r)
-	}
+	ends(t, at("reload"), exitPeer, "*", "nonsense")
 	if r := at("log-level", "debug"); r.code != exitDone || r.stdout != "the level of the log is debug\n" {
 		t.Errorf("%+v", r)
 	}
-	if r := at("log-level", "loud"); r.code != exitUsage || !strings.Contains(r.stderr, "got loud") {
-		t.Errorf("%+v", r)
-	}
+	ends(t, at("log-level", "loud"), exitUsage, "*", "got loud")
 	if r := at("status"); r.code != exitDone && r.code != exitPeer || !strings.Contains(r.stdout, "0.2.0") {
 		t.Errorf("%+v", r)
 	}
@@ -48,38 +44,18 @@ func TestConfigFromTheEnvironment(t *testing.T) {
 		cmd.Env = append(os.Environ(), "PROFPULL_CONFIG="+config)
 		return callCommand(t, cmd, "")
 	}
-	if r := at(good, "check"); r.code != exitDone || !strings.Contains(r.stdout, "endpoint main: push\n") {
-		t.Errorf("%+v", r)
-	}
-	if r := at("/none.yaml", "check", good); r.code != exitDone {
-		t.Errorf("%+v", r)
-	}
-	if r := at("/none.yaml", "check", "--config", good); r.code != exitDone {
-		t.Errorf("%+v", r)
-	}
-	if r := at("/none.yaml", "check"); r.code != exitInput || !strings.Contains(r.stderr, "/none.yaml") {
-		t.Errorf("%+v", r)
-	}
-	if r := at(good, "discover"); r.code != exitDone || !strings.Contains(r.stdout, "127.0.0.1:1") {
-		t.Errorf("%+v", r)
-	}
+	ends(t, at(good, "check"), exitDone, "endpoint main: push\n", "*")
+	ends(t, at("/none.yaml", "check", good), exitDone, "*", "*")
+	ends(t, at("/none.yaml", "check", "--config", good), exitDone, "*", "*")
+	ends(t, at("/none.yaml", "check"), exitInput, "*", "/none.yaml")
+	ends(t, at(good, "discover"), exitDone, "127.0.0.1:1", "*")
 	// A URL of scrape needs no configuration; a job of one is found in it.
 	tg := newTarget(t, target.Options{})
-	if r := at("/none.yaml", "scrape", "http://"+tg.Addr()+"/debug/pprof/heap"); r.code != exitDone {
-		t.Errorf("%+v", r)
-	}
-	if r := at(good, "scrape", "--job", "a", "--type", "memory", "http://"+tg.Addr()); r.code != exitDone {
-		t.Errorf("%+v", r)
-	}
-	if r := at(good, "scrape", "--job", "b", "http://"+tg.Addr()); r.code != exitInput || !strings.Contains(r.stderr, `has no job "b"`) {
-		t.Errorf("%+v", r)
-	}
-	if r := at("", "scrape", "--job", "a", "http://"+tg.Addr()); r.code != exitUsage {
-		t.Errorf("%+v", r)
-	}
-	if r := at("", "verify"); r.code != exitUsage || !strings.Contains(r.stderr, "PROFPULL_CONFIG") {
-		t.Errorf("%+v", r)
-	}
+	ends(t, at("/none.yaml", "scrape", "http://"+tg.Addr()+"/debug/pprof/heap"), exitDone, "*", "*")
+	ends(t, at(good, "scrape", "--job", "a", "--type", "memory", "http://"+tg.Addr()), exitDone, "*", "*")
+	ends(t, at(good, "scrape", "--job", "b", "http://"+tg.Addr()), exitInput, "*", `has no job "b"`)
+	ends(t, at("", "scrape", "--job", "a", "http://"+tg.Addr()), exitUsage, "*", "*")
+	ends(t, at("", "verify"), exitUsage, "*", "PROFPULL_CONFIG")
 }
 
 // import sends to PROFPULL_URL, else to the endpoint of PROFPULL_CONFIG; flags come first.
@@ -131,8 +107,6 @@ func TestCompletion(t *testing.T) {
 		list := strings.Fields("profpull " + words)
 		ask := script + "\nCOMP_WORDS=(" + strings.Join(list, " ") + ")\nCOMP_CWORD=" + string(rune('0'+len(list)-1)) + "\n_profpull\necho \"${COMPREPLY[@]}\""
 		text, err := exec.Command("bash", "-c", ask).CombinedOutput()
-		if err != nil || strings.TrimSpace(string(text)) != want {
-			t.Errorf("%s: %v %s, expected %s", words, err, text, want)
-		}
+		expect(t, err == nil && strings.TrimSpace(string(text)) == want, "%s: %v %s, expected %s", words, err, text, want)
 	}
 }

@@ -41,9 +41,7 @@ func TestDemo(t *testing.T) {
 		must(t, err)
 		page := bodyOf(t, resp)
 		for _, part := range []string{`<svg class="flame"`, "<title>main.burnCPU: "} {
-			if !strings.Contains(string(page), part) {
-				t.Errorf("%s has no %s", match[1], part)
-			}
+			expect(t, strings.Contains(string(page), part), "%s has no %s", match[1], part)
 		}
 	}
 	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {

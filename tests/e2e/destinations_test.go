@@ -96,9 +96,8 @@ write:
 	for _, s := range []*pyroscope.Server{push, ingest, deepflow} {
 		noneRefused(t, s)
 	}
-	if r := store.Refused(); len(r) > 0 {
-		t.Errorf("profefe refused %q", r)
-	}
+	refused := store.Refused()
+	expect(t, len(refused) == 0, "profefe refused %q", refused)
 	files, _ := filepath.Glob(filepath.Join(dir, "shop_cart", "*", "*.pb.gz"))
 	expect(t, len(files) >= 6*rounds, "%d files", len(files))
 }

@@ -223,12 +223,8 @@ func TestDocsConsole(t *testing.T) {
 		}
 	}
 	for i, n := range used {
-		if n == 0 {
-			t.Errorf("nothing fits %q any more", cannotRun[i].pattern)
-		}
+		expect(t, n != 0, "nothing fits %q any more", cannotRun[i].pattern)
 	}
 	t.Logf("%d commands run in %v, %d do not:\n%s", ran, time.Since(begin).Round(time.Millisecond), len(listed), strings.Join(listed, "\n"))
-	if ran < 40 {
-		t.Errorf("only %d commands were run", ran)
-	}
+	expect(t, ran >= 40, "only %d commands were run", ran)
 }

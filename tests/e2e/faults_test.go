@@ -43,9 +43,8 @@ func TestEndpointDown(t *testing.T) {
 		m := p.metrics()
 		b := m.ledger("main").balance()
 		require(t, b == "", "%s", b)
-		if l := m.ledger("main"); l.queuedBytes > l.limit {
-			t.Fatalf("over the limit: %+v", l)
-		}
+		l := m.ledger("main")
+		require(t, l.queuedBytes <= l.limit, "over the limit: %+v", l)
 		samples++
 		if r := p.rss(); r > worstRSS {
 			worstRSS = r
@@ -203,9 +202,8 @@ func TestOneEndpointHangs(t *testing.T) {
 		t.Logf("%s: %+v", name, l)
 		equal(t, name, l.balance(), "")
 	}
-	if l := m.ledger("bad"); l.sent != 0 || l.inFlight != 3 || l.queued == 0 {
-		t.Errorf("the hanging endpoint: %+v", l)
-	}
+	l := m.ledger("bad")
+	expect(t, l.sent == 0 && l.inFlight == 3 && l.queued != 0, "the hanging endpoint: %+v", l)
 	st := bad.Stats()
 	expect(t, st.MaxBusy == 3, "%d requests at once at the hanging endpoint", st.MaxBusy)
 	ends := map[string]time.Time{}
@@ -400,9 +398,8 @@ func TestBadTargets(t *testing.T) {
 	}
 	check(gone.Addr(), "connect", "")
 	waitProfiles(t, server, 3, nil)
-	if s := p.scrape(good.Addr() + "/"); s == nil || s.Health != "up" || s.Failures != 0 {
-		t.Errorf("the good target: %+v", s)
-	}
+	s := p.scrape(good.Addr() + "/")
+	expect(t, s != nil && s.Health == "up" && s.Failures == 0, "the good target: %+v", s)
 	p.stop()
 	checkArrived(t, server.Profiles(), nameOfPath, good)
 	equal(t, "followed redirects to another host", len(elsewhere.Requests()), 0)

@@ -19,27 +19,20 @@ func TestFirstRun(t *testing.T) {
 		return callCommand(t, cmd, "")
 	}
 	for _, name := range []string{"a b", "x%41y", "h#1", "deep/er", "q?x=1"} {
-		if r := runIn("--target", "127.0.0.1:1", "--listen", "127.0.0.1:0", "--data", name); r.code != exitDone {
-			t.Errorf("%s: %+v", name, r)
-		}
+		ends(t, runIn("--target", "127.0.0.1:1", "--listen", "127.0.0.1:0", "--data", name), exitDone, "*", "*")
 		if _, err := os.Stat(filepath.Join(dir, name, "lock")); err != nil {
 			t.Errorf("no store in it: %v", err)
 		}
 	}
 	for _, name := range []string{"", "/", "//"} {
-		if r := runIn("--target", "127.0.0.1:1", "--data", name); r.code != exitInput || !strings.Contains(r.stderr, "--data: expected a directory other than /") {
-			t.Errorf("%q: %+v", name, r)
-		}
+		ends(t, runIn("--target", "127.0.0.1:1", "--data", name), exitInput, "*", "--data: expected a directory other than /")
 	}
 	must(t, os.WriteFile(filepath.Join(dir, "file"), nil, 0o666))
-	if r := runIn("--target", "127.0.0.1:1", "--data", "file/x"); r.code != exitInput || !strings.Contains(r.stderr, "--data: cannot make the directory file") {
-		t.Errorf("%+v", r)
-	}
+	ends(t, runIn("--target", "127.0.0.1:1", "--data", "file/x"), exitInput, "*", "--data: cannot make the directory file")
 	contained := command(t, "run", "--for", "10ms", "--target", "127.0.0.1:1", "--data", "file/x")
 	contained.Dir, contained.Env = dir, append(os.Environ(), "container=oci")
-	if r := callCommand(t, contained, ""); r.code != exitInput || !strings.Contains(r.stderr, "Not a directory; in a container, mount a volume and name it: -v profiles:/data, --data /data") {
-		t.Errorf("%+v", r)
-	}
+	ends(t, callCommand(t, contained, ""), exitInput, "*",
+		"Not a directory; in a container, mount a volume and name it: -v profiles:/data, --data /data")
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)
 	defer taken.Close()
@@ -48,9 +41,7 @@ func TestFirstRun(t *testing.T) {
 	}
 	r := runIn()
 	for _, way := range []string{"--target", "--write.url", "--config"} {
-		if r.code != exitUsage || !strings.Contains(r.stderr, "  profpull run "+way) {
-			t.Errorf("%s is not named: %+v", way, r)
-		}
+		expect(t, r.code == exitUsage && strings.Contains(r.stderr, "  profpull run "+way), "%s is not named: %+v", way, r)
 	}
 }
 
@@ -71,8 +62,7 @@ func TestMakeIsParallel(t *testing.T) {
 				flags = line
 			}
 		}
-		if flags == "" || (strings.Contains(flags, "-j") && !strings.Contains(flags+" ", "-j1 ")) != want {
-			t.Errorf("make %s: %q, expected parallel: %v", goals, flags, want)
-		}
+		expect(t, flags != "" && (strings.Contains(flags, "-j") && !strings.Contains(flags+" ", "-j1 ")) == want,
+			"make %s: %q, expected parallel: %v", goals, flags, want)
 	}
 }

@@ -19,9 +19,7 @@ import (
 func cartProfile(t *testing.T) string {
 	t.Helper()
 	path, err := filepath.Abs("../unit/data/flame/cart.pb.gz")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return path
 }
 
@@ -44,13 +42,9 @@ func TestFlameFromEverywhere(t *testing.T) {
 	t.Parallel()
 	file := cartProfile(t)
 	raw, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	parsed, err := fakepprof.ParseGzip(raw)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	want := parsed.Sums()["cpu"]
 	at := parsed.TimeNanos / int64(time.Second)
 	directory := t.TempDir()
@@ -72,9 +66,7 @@ func TestFlameFromEverywhere(t *testing.T) {
 	check := func(name string, place []string) {
 		for _, subject := range [][]string{{"flame"}, {"top"}, {"peek", "json.Unmarshal$"}} {
 			args := append(append([]string{"query"}, subject...), place...)
-			if got := total(t, append(args, "--json")...); got != want {
-				t.Errorf("%s: %q has a total of %d, expected %d", name, subject, got, want)
-			}
+			equal(t, fmt.Sprint(name, ": the total of ", subject), total(t, append(args, "--json")...), want)
 			expectCall(t, exitDone, "5.05s", "", append(args, "--width", "160")...)
 		}
 		diff := append([]string{"query", "diff", "--base-file", file}, place...)
@@ -124,9 +116,7 @@ func TestPeekAsPprof(t *testing.T) {
 		cartProfile(t))
 	cmd.Env = append(os.Environ(), "PPROF_TMPDIR="+t.TempDir())
 	text, err := cmd.Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	spaces := regexp.MustCompile(`[ \t]+`)
 	lines := func(text string) (list []string) {
 		for _, line := range strings.Split(text, "\n") {
@@ -140,9 +130,8 @@ func TestPeekAsPprof(t *testing.T) {
 	}
 	r := call(t, "", "query", "peek", pattern, "--as-recorded", "--file", cartProfile(t))
 	got, want := lines(r.stdout), lines(string(text))
-	if len(want) < 10 || strings.Join(got, "\n") != strings.Join(want, "\n") {
-		t.Errorf("profpull:\n%s\n%s\npprof:\n%s", r.stdout, r.stderr, text)
-	}
+	expect(t, len(want) >= 10 && strings.Join(got, "\n") == strings.Join(want, "\n"),
+		"profpull:\n%s\n%s\npprof:\n%s", r.stdout, r.stderr, text)
 }
 
 // top --watch asks again and again, and ends with a signal.
@@ -151,18 +140,14 @@ func TestTopWatch(t *testing.T) {
 	cmd := command(t, "query", "top", "--watch", "--interval", "100ms", "-n", "1", "--file", cartProfile(t))
 	var out output
 	cmd.Stdout = &out
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, cmd.Start())
 	deadline := time.Now().Add(patience())
 	for strings.Count(out.String(), "5.05s in ") < 3 && time.Now().Before(deadline) {
 		time.Sleep(10 * time.Millisecond)
 	}
 	_ = cmd.Process.Signal(syscall.SIGTERM) // in the background of a shell, the program inherits that it ignores SIGINT
 	_ = cmd.Wait()
-	if strings.Count(out.String(), "5.05s in ") < 3 {
-		t.Errorf("%s", out.String())
-	}
+	expect(t, strings.Count(out.String(), "5.05s in ") >= 3, "%s", out.String())
 }
 
 // The pictures of terminals in the docs are what profpull draws.
@@ -177,12 +162,9 @@ func TestFlamePictures(t *testing.T) {
 	for _, name := range []string{"flame-80-light.svg", "flame-80-dark.svg", "flame-160-light.svg", "flame-160-dark.svg",
 		"flame-java.svg", "flame-cpp.svg", "flame-rust.svg"} {
 		got, err := os.ReadFile(filepath.Join(to, name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		want, err := os.ReadFile("../../docs/" + name)
-		if err != nil || string(got) != string(want) {
-			t.Errorf("docs/%s differs from what is drawn (%v): run make flame-pictures", name, err)
-		}
+		expect(t, err == nil && string(got) == string(want),
+			"docs/%s differs from what is drawn (%v): run make flame-pictures", name, err)
 	}
 }

@@ -241,7 +241,6 @@ global: {scrape_interval: 3s, scrape_timeout: 2s}
 	r, err = http.Post(p.admin+"/debuginfo.v1alpha1.DebuginfoService/ShouldInitiateUpload", "application/json", bytes.NewReader([]byte("{}")))
 	require(t, err == nil && r.StatusCode == http.StatusNotFound, "%v %v", r, err)
 	r.Body.Close()
-	if status, text := p.get("/ready"); status != http.StatusOK || text != "ready" {
-		t.Fatalf("/ready: %d %q", status, text)
-	}
+	status, text := p.get("/ready")
+	require(t, status == http.StatusOK && text == "ready", "/ready: %d %q", status, text)
 }

@@ -50,15 +50,12 @@ func grpcCall(t *testing.T, client *http.Client, base, method, message string, h
 	defer resp.Body.Close()
 	body, err := io.ReadAll(resp.Body)
 	must(t, err)
-	if resp.StatusCode != 200 || resp.ProtoMajor != 2 || resp.Header.Get("Content-Type") != "application/grpc+json" {
-		t.Fatalf("%s: %s %s %v: %s", method, resp.Proto, resp.Status, resp.Header, body)
-	}
+	require(t, resp.StatusCode == 200 && resp.ProtoMajor == 2 && resp.Header.Get("Content-Type") == "application/grpc+json",
+		"%s: %s %s %v: %s", method, resp.Proto, resp.Status, resp.Header, body)
 	if len(body) == 0 { // only a head
 		return grpcAnswer{status: resp.Header.Get("Grpc-Status"), text: resp.Header.Get("Grpc-Message")}
 	}
-	if got := int(binary.BigEndian.Uint32(body[1:])); got != len(body)-5 {
-		t.Fatalf("%s: a frame of %d bytes for %d", method, len(body)-5, got)
-	}
+	require(t, int(binary.BigEndian.Uint32(body[1:])) == len(body)-5, "%s: a frame of %d bytes", method, len(body)-5)
 	a := grpcAnswer{status: resp.Trailer.Get("Grpc-Status"), text: resp.Trailer.Get("Grpc-Message"), message: body[5:]}
 	if body[0] == 1 {
 		in, err := gzip.NewReader(bytes.NewReader(a.message))
@@ -112,26 +109,20 @@ func TestGRPC(t *testing.T) {
 		{"health of a service elsewhere", receive, "/grpc.health.v1.Health/Check", `{"service":"querier.v1.QuerierService"}`, nil, "5", "there is no service querier.v1.QuerierService", ""},
 	} {
 		got := grpcCall(t, client, c.base, c.method, c.message, c.header...)
-		if got.status != c.status || got.text != c.text || string(got.message) != c.part {
-			t.Errorf("%s: got status %s %q %s, expected %s %q %s", c.name, got.status, got.text, got.message, c.status, c.text, c.part)
-		}
+		expect(t, got.status == c.status && got.text == c.text && string(got.message) == c.part,
+			"%s: got status %s %q %s, expected %s %q %s", c.name, got.status, got.text, got.message, c.status, c.text, c.part)
 	}
 	// A large answer is compressed for clients that take it.
 	for _, accept := range []string{"", "gzip"} {
 		got := grpcCall(t, client, query, "/querier.v1.QuerierService/SelectMergeStacktraces",
 			fmt.Sprintf(`{"profileTypeID":"process_cpu:cpu:nanoseconds:cpu:nanoseconds","labelSelector":"{}","start":%d,"end":%d}`, now-30*24*3600*1000, now+60000),
 			"Authorization", word, "Grpc-Accept-Encoding", accept)
-		if got.status != "0" || !strings.Contains(string(got.message), `"total"`) {
-			t.Errorf("the flame graph, %q: status %s %s, %s", accept, got.status, got.text, got.message)
-		}
+		expect(t, got.status == "0" && strings.Contains(string(got.message), `"total"`),
+			"the flame graph, %q: status %s %s, %s", accept, got.status, got.text, got.message)
 	}
 	m := p.metrics()
-	if n := m.sum("profpull_connect_calls_total", "method", "push.v1.PusherService/Push", "code", "ok"); n != 1 {
-		t.Errorf("%v pushes counted, expected 1", n)
-	}
-	if n := m.sum("profpull_receive_http2_streams_total", "result", "done"); n < 4 {
-		t.Errorf("%v streams of the receive server counted, expected at least 4", n)
-	}
+	equal(t, "pushes counted", m.sum("profpull_connect_calls_total", "method", "push.v1.PusherService/Push", "code", "ok"), 1)
+	atLeast(t, "streams of the receive server", m.sum("profpull_receive_http2_streams_total", "result", "done"), 4)
 }
 
 // Connect, gRPC and gRPC-web on a plain address with curl: over h2c, HTTP/2 by prior knowledge, and
@@ -155,9 +146,8 @@ func TestGRPCWithoutTLS(t *testing.T) {
 	} {
 		out, log := curl(t, c.version, c.contentType, "http://"+listen+"/version.v1.Version/Version", c.body)
 		for _, want := range c.want {
-			if !strings.Contains(out, want) && !strings.Contains(log, want) {
-				t.Errorf("%s: got %q %s, expected %q in it", c.name, out, log, want)
-			}
+			expect(t, strings.Contains(out, want) || strings.Contains(log, want),
+				"%s: got %q %s, expected %q in it", c.name, out, log, want)
 		}
 	}
 }
@@ -212,9 +202,7 @@ func otlpMessages(t *testing.T) [][]byte {
 		"--label", "team=blue", realFiles(t))
 	mu.Lock()
 	defer mu.Unlock()
-	if r.code != exitDone || len(all) == 0 {
-		t.Fatalf("exit code %d, %d requests\n%s%s", r.code, len(all), r.stdout, r.stderr)
-	}
+	require(t, r.code == exitDone && len(all) != 0, "exit code %d, %d requests\n%s%s", r.code, len(all), r.stdout, r.stderr)
 	return all
 }
 

@@ -125,6 +125,7 @@ func exitCode(err error) int {
 type result struct {
 	code           int
 	stdout, stderr string
+	args           []string
 }
 
 // call runs a subcommand to its end; stdin may be empty.
@@ -149,7 +150,7 @@ func callCommand(t *testing.T, cmd *exec.Cmd, stdin string) result {
 		<-done
 		t.Fatalf("%v did not end\nstderr:\n%s", cmd.Args, stderr.String())
 	}
-	r := result{exitCode(err), stdout.String(), stderr.String()}
+	r := result{exitCode(err), stdout.String(), stderr.String(), cmd.Args}
 	m := sanitizerReport.FindString(r.stderr)
 	require(t, m == "", "%v: %s\n%s", cmd.Args, m, r.stderr)
 	return r

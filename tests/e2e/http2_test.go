@@ -29,9 +29,7 @@ func TestScrapesLeaveADeadConnection(t *testing.T) {
 			requests++
 			dead = requests > 2
 		}
-		if r.ProtoMajor != 2 {
-			t.Errorf("%s", r.Proto)
-		}
+		expect(t, r.ProtoMajor == 2, "%s", r.Proto)
 		if dead {
 			hung++
 		} else if r.RemoteAddr != first {
@@ -69,7 +67,5 @@ write: [{name: main, url: %q}]
 		return ""
 	})
 	p.stop()
-	if hung > 2 {
-		t.Errorf("%d scrapes have waited on the dead connection", hung)
-	}
+	expect(t, hung <= 2, "%d scrapes have waited on the dead connection", hung)
 }

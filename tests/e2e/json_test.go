@@ -26,9 +26,8 @@ func fact(t *testing.T, code int, args ...string) map[string]any {
 // Every command that prints facts prints them as JSON, too.
 func TestFactsAsJSON(t *testing.T) {
 	t.Parallel()
-	if v := fact(t, exitDone, "version", "--json"); v["version"] != "0.2.0" || v["libraries"].(map[string]any)["libcurl"] == "" {
-		t.Errorf("version: %v", v)
-	}
+	v := fact(t, exitDone, "version", "--json")
+	expect(t, v["version"] == "0.2.0" && v["libraries"].(map[string]any)["libcurl"] != "", "version: %v", v)
 	dir := t.TempDir()
 	good := writeConfig(t, "write: [{name: kept, url: \"file://"+dir+"/out\"}]\nscrape_configs: [{job_name: a, static_configs: [{targets: [\"127.0.0.1:1\"]}]}]\n")
 	c := fact(t, exitDone, "check", "--json", good)
@@ -39,13 +38,10 @@ func TestFactsAsJSON(t *testing.T) {
 	bad := writeConfig(t, "write: [{url: \"http://x\"}]\nscrape_configs: [{job_name: a, nonsense: 1}]\n")
 	c = fact(t, exitInput, "check", "--json", bad)
 	first := c["errors"].([]any)[0].(map[string]any)
-	if c["good"] != false || first["line"] != 2.0 || first["path"] != "scrape_configs[0].nonsense" {
-		t.Errorf("check: %v", c)
-	}
+	expect(t, c["good"] == false && first["line"] == 2.0 && first["path"] == "scrape_configs[0].nonsense", "check: %v", c)
 	warned := writeConfig(t, "write: [{url: \"http://x\"}]\nscrape_configs: [{job_name: a}]\n")
-	if c = fact(t, exitDone, "check", "--json", warned); len(c["warnings"].([]any)) != 1 {
-		t.Errorf("check: %v", c)
-	}
+	c = fact(t, exitDone, "check", "--json", warned)
+	equal(t, "warnings", len(c["warnings"].([]any)), 1)
 	fact(t, exitInput, "check", "--json", "--strict", warned)
 	noted := filepath.Join(dir, "noted.alloy")
 	must(t, os.WriteFile(noted, []byte("logging { }\nloki.write \"l\" { }\npyroscope.scrape \"s\" {\n  targets = [{__address__ = \"127.0.0.1:1\"}]\n"+
@@ -54,26 +50,18 @@ func TestFactsAsJSON(t *testing.T) {
 	if notes := c["notes"].([]any); len(notes) == 0 || notes[0].(map[string]any)["line"] != 1.0 && notes[0].(map[string]any)["line"] != 2.0 {
 		t.Errorf("check: %v", c)
 	}
-	if c = fact(t, exitInput, "check", "--json", "--strict", noted); c["good"] != false {
-		t.Errorf("check: %v", c)
-	}
-	if v := fact(t, exitDone, "verify", "--json", "--config", good); v["works"] != true || v["name"] != "kept" || v["protocol"] != "file" {
-		t.Errorf("verify: %v", v)
-	}
+	c = fact(t, exitInput, "check", "--json", "--strict", noted)
+	equal(t, "good", c["good"].(bool), false)
+	v = fact(t, exitDone, "verify", "--json", "--config", good)
+	expect(t, v["works"] == true && v["name"] == "kept" && v["protocol"] == "file", "verify: %v", v)
 	i := fact(t, exitDone, "import", "--json", "--url", "file://"+dir+"/in", "--name", "cart", "--type", "cpu", cartProfile(t))
-	if i["sent"] != 1.0 || i["protocol"] != "file" || i["dry_run"] != false {
-		t.Errorf("import: %v", i)
-	}
+	expect(t, i["sent"] == 1.0 && i["protocol"] == "file" && i["dry_run"] == false, "import: %v", i)
 	if list, err := filepath.Glob(dir + "/in/*/*"); err != nil || len(list) == 0 {
-		if list, _ = filepath.Glob(dir + "/in/*"); len(list) == 0 {
-			t.Errorf("nothing was imported: %v", err)
-		}
+		list, _ = filepath.Glob(dir + "/in/*")
+		expect(t, len(list) != 0, "nothing was imported: %v", err)
 	}
 	spooling := writeConfig(t, "write: [{name: down, url: \"http://127.0.0.1:9\", queue: {spool_directory: \""+dir+"/spool\"}}]\nscrape_configs: [{job_name: a, static_configs: []}]\n")
-	if r := call(t, "", "run", "--config", spooling, "--listen", "127.0.0.1:0", "--for", "10ms"); r.code != exitDone {
-		t.Fatalf("%+v", r)
-	}
-	if s := fact(t, exitDone, "spool", "verify", "--json", dir+"/spool"); s["spool"] != "down" || s["waiting"] != 0.0 || s["damaged"] != 0.0 {
-		t.Errorf("spool: %v", s)
-	}
+	ends(t, call(t, "", "run", "--config", spooling, "--listen", "127.0.0.1:0", "--for", "10ms"), exitDone, "*", "*")
+	s := fact(t, exitDone, "spool", "verify", "--json", dir+"/spool")
+	expect(t, s["spool"] == "down" && s["waiting"] == 0.0 && s["damaged"] == 0.0, "spool: %v", s)
 }

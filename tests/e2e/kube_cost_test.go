@@ -105,13 +105,9 @@ func (c *crowd) undisturbed(from, to int) {
 	c.t.Helper()
 	for i := from; i < to; i++ {
 		for _, r := range c.targets[i].Requests() {
-			if r.Canceled {
-				c.t.Errorf("%s: a scrape was given up", c.pods[i].Name)
-			}
+			expect(c.t, !r.Canceled, "%s: a scrape was given up", c.pods[i].Name)
 		}
-		if n := c.targets[i].Overlaps(); n != 0 {
-			c.t.Errorf("%s was sampled %d times twice at once", c.pods[i].Name, n)
-		}
+		equal(c.t, c.pods[i].Name+": overlaps", c.targets[i].Overlaps(), 0)
 	}
 	equal(c.t, "failed scrapes", c.metrics().sum("profpull_scrape_failures_total"), 0)
 }
@@ -134,9 +130,7 @@ func TestMostPodsVanishAtOnce(t *testing.T) {
 	c.undisturbed(0, left)
 	for i, n := range c.asked() {
 		// One request may have been under way to the target when the targets were counted.
-		if i >= left && n > gone[i]+1 {
-			t.Errorf("%s is gone and was asked %d times more", c.pods[i].Name, n-gone[i])
-		}
+		expect(t, i < left || n <= gone[i]+1, "%s is gone and was asked %d times more", c.pods[i].Name, n-gone[i])
 	}
 	m := c.metrics()
 	expect(t, m.sum("profpull_discovery_groups", "kind", "kubernetes") == left && m.sum("profpull_scrapes") == left,

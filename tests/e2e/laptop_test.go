@@ -33,9 +33,7 @@ func newLaptop(t *testing.T) *laptop {
 	cluster, file := newKube(t, kube.Options{TLS: true, Token: laptopToken})
 	l := &laptop{t: t, cluster: cluster, dir: t.TempDir()}
 	var all map[string]any
-	if err := json.Unmarshal([]byte(readText(t, file)), &all); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal([]byte(readText(t, file)), &all))
 	clusters := all["clusters"].([]any)
 	clusters = append(clusters, map[string]any{"name": "gone", "cluster": map[string]any{"server": "https://127.0.0.1:1"}},
 		map[string]any{"name": "far", "cluster": map[string]any{"server": "https://192.0.2.1:6443"}})
@@ -61,9 +59,7 @@ func (l *laptop) write(name string, content map[string]any) {
 	if err == nil {
 		err = os.WriteFile(filepath.Join(l.dir, name), text, 0o600)
 	}
-	if err != nil {
-		l.t.Fatal(err)
-	}
+	must(l.t, err)
 }
 
 // call runs a command on the laptop, checks its exit code, and that both outputs together have all parts and no secret.
@@ -72,17 +68,11 @@ func (l *laptop) call(code int, parts []string, args ...string) result {
 	cmd := command(l.t, args...)
 	cmd.Env = append(cmd.Env, l.env...)
 	r := callCommand(l.t, cmd, "")
-	if r.code != code {
-		l.t.Errorf("%v: exit code %d, expected %d\n%s%s", args, r.code, code, r.stdout, r.stderr)
-	}
+	expect(l.t, r.code == code, "%v: exit code %d, expected %d\n%s%s", args, r.code, code, r.stdout, r.stderr)
 	for _, part := range parts {
-		if !strings.Contains(r.stdout+r.stderr, part) {
-			l.t.Errorf("%v: %q is missing:\n%s%s", args, part, r.stdout, r.stderr)
-		}
+		expect(l.t, strings.Contains(r.stdout+r.stderr, part), "%v: %q is missing:\n%s%s", args, part, r.stdout, r.stderr)
 	}
-	if strings.Contains(r.stdout+r.stderr, "hunter") {
-		l.t.Errorf("%v: a secret is shown:\n%s%s", args, r.stdout, r.stderr)
-	}
+	expect(l.t, !strings.Contains(r.stdout+r.stderr, "hunter"), "%v: a secret is shown:\n%s%s", args, r.stdout, r.stderr)
 	return r
 }
 
@@ -130,21 +120,15 @@ func TestKubeconfigOfALaptop(t *testing.T) {
 	l.call(exitPeer, []string{`context "far" of ` + contexts, "the API server does not answer"}, "discover", "--context", "far")
 	select {
 	case got := <-asked:
-		if got != "CONNECT 192.0.2.1:6443" {
-			t.Errorf("the proxy was asked for %s", got)
-		}
+		expect(t, got == "CONNECT 192.0.2.1:6443", "the proxy was asked for %s", got)
 	default:
 		t.Error("the proxy was not asked")
 	}
 
 	l.env = []string{"KUBECONFIG=", "HOME=" + l.dir}
 	l.call(exitInput, []string{filepath.Join(l.dir, ".kube/config"), "KUBERNETES_SERVICE_HOST", "--kubeconfig FILE"}, "discover")
-	if err := os.Mkdir(filepath.Join(l.dir, ".kube"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := l.cluster.WriteKubeconfig(filepath.Join(l.dir, ".kube/config")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Mkdir(filepath.Join(l.dir, ".kube"), 0o700))
+	must(t, l.cluster.WriteKubeconfig(filepath.Join(l.dir, ".kube/config")))
 	l.call(exitDone, found, "discover")
 }
 
@@ -170,9 +154,7 @@ func TestExplainCommand(t *testing.T) {
 	l.call(exitPeer, []string{"Pod shop/quiet is not scraped", "Add profiles.grafana.com/cpu.scrape"}, "explain", "pod/shop/quiet")
 	l.call(exitPeer, []string{"No pod that is watched has the name shop/nobody. There is none: `kubectl get pods -n shop`"}, "explain", "pod/shop/nobody")
 	for i, query := range l.cluster.Stats().Queries {
-		if !strings.Contains(query, "metadata.name") {
-			t.Errorf("request %d asked for all pods: %s", i, query)
-		}
+		expect(t, strings.Contains(query, "metadata.name"), "request %d asked for all pods: %s", i, query)
 	}
 	config := func(rest string) string {
 		return writeConfig(t, "scrape_configs:\n- job_name: mine\n  kubernetes_sd_configs: [{role: pod, "+rest+"}]\nwrite: [{url: \"http://127.0.0.1\"}]\n")
@@ -256,13 +238,10 @@ func (l *laptop) kubectl(code int, parts []string, args ...string) result {
 	l.t.Helper()
 	cmd := l.plugin(args...)
 	r := callCommand(l.t, cmd, "")
-	if r.code != code {
-		l.t.Errorf("kubectl profpull %v: exit code %d, expected %d\n%s%s", args, r.code, code, r.stdout, r.stderr)
-	}
+	expect(l.t, r.code == code, "kubectl profpull %v: exit code %d, expected %d\n%s%s", args, r.code, code, r.stdout, r.stderr)
 	for _, part := range parts {
-		if !strings.Contains(r.stdout+r.stderr, part) {
-			l.t.Errorf("kubectl profpull %v: %q is missing:\n%s%s", args, part, r.stdout, r.stderr)
-		}
+		expect(l.t, strings.Contains(r.stdout+r.stderr, part),
+			"kubectl profpull %v: %q is missing:\n%s%s", args, part, r.stdout, r.stderr)
 	}
 	return r
 }
@@ -323,9 +302,8 @@ func TestKubectlPlugin(t *testing.T) {
 	l.call(exitUsage, []string{"go with --cluster"}, "status", "-n", "profiling")
 	l.kubectl(exitDone, []string{"Pod shop/cart-1 is scraped"}, "explain", "pod/shop/cart-1")
 	r := l.kubectl(exitDone, []string{"pod:       shop/cart-1, through the API server", "shop/cart-1"}, "scrape", "deploy/cart", "--type", "allocs", "--flame")
-	if !strings.Contains(r.stdout, "heap.(*Cart).step1 100.0%") || strings.Contains(r.stdout, "format:") {
-		t.Errorf("the flame graph is\n%s", r.stdout)
-	}
+	expect(t, strings.Contains(r.stdout, "heap.(*Cart).step1 100.0%") && !strings.Contains(r.stdout, "format:"),
+		"the flame graph is\n%s", r.stdout)
 	// A user who may not list the pods of all namespaces gets those of the context's, or names one.
 	l.cluster.Forbid("pods", "", 403)
 	l.kubectl(exitPeer, []string{"may not list pods in the whole cluster", "name the namespace of profpull with -n"}, "status")
@@ -348,9 +326,7 @@ func (l *laptop) open(tg *target.Target) {
 	line, err := bufio.NewReader(out).ReadString('\n')
 	must(l.t, err)
 	base, query, ok := strings.Cut(strings.TrimSpace(line), "/?")
-	if !ok || query != "service=cart" || !strings.HasPrefix(base, "http://127.0.0.1:") {
-		l.t.Fatalf("the URL is %q", line)
-	}
+	require(l.t, ok && query == "service=cart" && strings.HasPrefix(base, "http://127.0.0.1:"), "the URL is %q", line)
 	get := func(path, host string) (int, string, string) {
 		req, err := http.NewRequest("GET", base+path, nil)
 		must(l.t, err)
@@ -365,22 +341,18 @@ func (l *laptop) open(tg *target.Target) {
 		return resp.StatusCode, resp.Header.Get("Content-Type"), string(body)
 	}
 	code, kind, page := get("/targets", "")
-	if code != 200 || !strings.HasPrefix(kind, "text/html") || !strings.Contains(page, tg.Addr()) {
-		l.t.Errorf("/targets: %d %s\n%.300s", code, kind, page)
-	}
+	expect(l.t, code == 200 && strings.HasPrefix(kind, "text/html") && strings.Contains(page, tg.Addr()),
+		"/targets: %d %s\n%.300s", code, kind, page)
 	// A real API server puts the path of the pod in front of absolute links, so pages have relative ones only.
-	if strings.Contains(page, `href="/`) || strings.Contains(page, `src="/`) || strings.Contains(page, `action="/`) {
-		l.t.Errorf("the page has absolute links:\n%.500s", page)
-	}
+	expect(l.t, !strings.Contains(page, `href="/`) && !strings.Contains(page, `src="/`) && !strings.Contains(page, `action="/`),
+		"the page has absolute links:\n%.500s", page)
 	if code, kind, body := get("/api/v1/targets?job=nothing", ""); code != 200 || !strings.HasPrefix(kind, "application/json") || strings.Contains(body, tg.Addr()) {
 		l.t.Errorf("/api/v1/targets with a query: %d %s\n%.300s", code, kind, body)
 	}
-	if code, _, _ := get("/targets", "evil.example"); code != 421 {
-		l.t.Errorf("a name of somebody else: %d", code)
-	}
-	if code, _, body := get("/nothing%20here", ""); code != 404 {
-		l.t.Errorf("a page that does not exist: %d %s", code, body)
-	}
+	code, _, _ = get("/targets", "evil.example")
+	equal(l.t, "a name of somebody else", code, 421)
+	code, _, _ = get("/nothing%20here", "")
+	equal(l.t, "a page that does not exist", code, 404)
 	must(l.t, cmd.Process.Signal(os.Interrupt))
 	if err := cmd.Wait(); err != nil {
 		l.t.Errorf("after Ctrl-C: %v", err)

@@ -47,18 +47,14 @@ scrape_configs:
 `, t.TempDir(), address))
 	ask := func(body string, headers ...string) (int, mcpAnswer) {
 		req, err := http.NewRequest("POST", p.admin+"/mcp", strings.NewReader(body))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		req.SetBasicAuth("me", "secret")
 		req.Header.Set("Content-Type", "application/json")
 		for i := 0; i < len(headers); i += 2 {
 			req.Header.Set(headers[i], headers[i+1])
 		}
 		resp, err := http.DefaultClient.Do(req)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		defer resp.Body.Close()
 		text, _ := io.ReadAll(resp.Body)
 		var a mcpAnswer
@@ -84,15 +80,11 @@ scrape_configs:
 	}
 	modern := strings.Replace(call("targets", ""), `"arguments"`, mcpMeta+`,"arguments"`, 1)
 	status, a := ask(modern, "MCP-Protocol-Version", "2026-07-28", "Mcp-Method", "tools/call", "Mcp-Name", "targets")
-	if status != 200 || a.Result.ResultType != "complete" || !strings.Contains(a.text(), "5 scrapes") {
-		t.Errorf("%d %+v", status, a)
-	}
-	if status, _ := ask(call("labels", ""), "Origin", "http://evil.example"); status != 403 {
-		t.Errorf("another site: %d", status)
-	}
-	if status, _ := ask(call("labels", ""), "Authorization", "Basic bWU6d3Jvbmc="); status != 401 {
-		t.Errorf("a wrong password: %d", status)
-	}
+	expect(t, status == 200 && a.Result.ResultType == "complete" && strings.Contains(a.text(), "5 scrapes"), "%d %+v", status, a)
+	status, _ = ask(call("labels", ""), "Origin", "http://evil.example")
+	equal(t, "another site", status, 403)
+	status, _ = ask(call("labels", ""), "Authorization", "Basic bWU6d3Jvbmc=")
+	equal(t, "a wrong password", status, 401)
 
 	password := writeConfig(t, "secret")
 	lines := strings.Join([]string{
@@ -119,9 +111,7 @@ scrape_configs:
 	p.stop()
 
 	r = callWith(t, `{"jsonrpc":"2.0","id":7,"method":"ping"}`+"\n", "mcp", "--url", "http://127.0.0.1:1")
-	if r.code != exitDone || !strings.Contains(r.stdout, `"id":7,"error":{"code":-32603`) {
-		t.Errorf("no server: %d %s", r.code, r.stdout)
-	}
+	ends(t, r, exitDone, `"id":7,"error":{"code":-32603`, "*")
 }
 
 // callWith is call, whose name is taken within the test.

@@ -159,9 +159,7 @@ func TestRealDebuginfod(t *testing.T) {
 	p := run(t, debugConfig(native.serve(t), server.URL(), fmt.Sprintf("{debuginfod: [%q], cache: {directory: %s}}", url, filepath.Join(t.TempDir(), "c"))))
 	got := waitProfiles(t, server, 1, named("process_cpu", "shop::Cart<int>::add", "twice"))[0]
 	native.check(t, frames(t, got.Raw))
-	if p.metrics().sum("profpull_symbols_downloads_total", "result", "ok") != 1 {
-		t.Error("the download is not counted")
-	}
+	expect(t, p.metrics().sum("profpull_symbols_downloads_total", "result", "ok") == 1, "the download is not counted")
 	p.stop()
 }
 
@@ -205,9 +203,7 @@ func TestReloadOfTheReadersMemory(t *testing.T) {
 	t.Parallel()
 	bin(t)
 	first, second := buildNative(t), buildNative(t)
-	if first.buildID == second.buildID {
-		t.Fatal("both programs have the same build id")
-	}
+	require(t, first.buildID != second.buildID, "both programs have the same build id")
 	directories := fmt.Sprintf("%q, %q", first.buildIDs(t), second.buildIDs(t))
 	symbols := func(memory string) string {
 		return fmt.Sprintf("{directories: [%s], max_memory: %s, max_file_size: 32MiB}", directories, memory)
@@ -216,20 +212,14 @@ func TestReloadOfTheReadersMemory(t *testing.T) {
 	at, other := first.serve(t), second.serve(t)
 	p := run(t, debugConfig(at, server.URL(), symbols("1GiB")))
 	waitProfiles(t, server, 1, named("process_cpu", "shop::Cart<int>::add", "twice"))
-	if got := readerMemory(t, p.cmd.Process.Pid); got != fmt.Sprint(1<<30) {
-		t.Errorf("the first process may have %q bytes", got)
-	}
+	equal(t, "bytes that the first process may have", readerMemory(t, p.cmd.Process.Pid), fmt.Sprint(1<<30))
 	p.reloadWith(debugConfig(at+`", "`+other, server.URL(), symbols("768MiB")))
 	p.wait("a second process that reads files", func() string {
 		m := p.metrics()
 		return unless(m.sum("profpull_symbols_opened_total") == 2 && m.sum("profpull_symbols_readers_total") == 2, "%v files, %v processes",
 			m.sum("profpull_symbols_opened_total"), m.sum("profpull_symbols_readers_total"))
 	})
-	if got := readerMemory(t, p.cmd.Process.Pid); got != fmt.Sprint(768<<20) {
-		t.Errorf("the second process may have %q bytes", got)
-	}
-	if strings.Contains(p.stderr.String(), "needs a restart") {
-		t.Error(p.stderr.String())
-	}
+	equal(t, "bytes that the second process may have", readerMemory(t, p.cmd.Process.Pid), fmt.Sprint(768<<20))
+	lacks(t, "the log", p.stderr.String(), "needs a restart")
 	p.stop()
 }

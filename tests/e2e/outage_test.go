@@ -231,9 +231,8 @@ func checkWindows(t *testing.T, received []pyroscope.Received) {
 	for key, windows := range ends {
 		sort.Slice(windows, func(i, j int) bool { return windows[i][1] < windows[j][1] })
 		for i := 1; i < len(windows); i++ {
-			if windows[i][0] < windows[i-1][1] {
-				t.Errorf("%s: from %d to %d, and from %d to %d", key, windows[i-1][0], windows[i-1][1], windows[i][0], windows[i][1])
-			}
+			expect(t, windows[i][0] >= windows[i-1][1],
+				"%s: from %d to %d, and from %d to %d", key, windows[i-1][0], windows[i-1][1], windows[i][0], windows[i][1])
 		}
 		t.Logf("%s: %d windows", key, len(windows))
 	}

@@ -66,9 +66,7 @@ func pushAt(t *testing.T, base string, labels map[string]string, profile []byte)
 	resp, err := http.Post(base+"/push.v1.PusherService/Push", "application/json", bytes.NewReader(body))
 	must(t, err)
 	resp.Body.Close()
-	if resp.StatusCode != 200 {
-		t.Fatalf("push: %s", resp.Status)
-	}
+	require(t, resp.StatusCode == 200, "push: %s", resp.Status)
 }
 
 // Cores, bytes and counts of profiles whose times and sums are known; the page, and labels to click, in
@@ -130,9 +128,8 @@ write: [{name: local, url: "store://`+filepath.Join(t.TempDir(), "store")+`"}]
 	if want := 2 * cpu / 10e9; !isAbout(cart.CPUCores, want, 1e-6) {
 		t.Errorf("%v cores, expected %v", *cart.CPUCores, want)
 	}
-	if !isAbout(cart.LiveHeapBytes, 2*inuse, 1e-6) || !isAbout(cart.Goroutines, 2*goroutines, 1e-6) {
-		t.Errorf("%v bytes and %v goroutines, expected %v and %v", *cart.LiveHeapBytes, *cart.Goroutines, 2*inuse, 2*goroutines)
-	}
+	expect(t, isAbout(cart.LiveHeapBytes, 2*inuse, 1e-6) && isAbout(cart.Goroutines, 2*goroutines, 1e-6),
+		"%v bytes and %v goroutines, expected %v and %v", *cart.LiveHeapBytes, *cart.Goroutines, 2*inuse, 2*goroutines)
 	if want := begin.Add(5 * time.Minute).UnixMilli(); cart.Version != "v2" || cart.VersionBefore != "v1" || cart.VersionSinceMs != want {
 		t.Errorf("version %q since %d after %q, expected v2 since %d after v1", cart.Version, cart.VersionSinceMs, cart.VersionBefore, want)
 	}
@@ -148,15 +145,11 @@ write: [{name: local, url: "store://`+filepath.Join(t.TempDir(), "store")+`"}]
 		for _, width := range []int{1400, 400} {
 			b.look(width, 1000, scheme)
 			b.open(p.admin+"/?"+last, `document.querySelectorAll("table.overview tbody tr").length === 4`)
-			if wide := b.eval("document.documentElement.scrollWidth").(float64); wide > float64(width) {
-				t.Errorf("the page is %v wide in a window of %d", wide, width)
-			}
+			atMost(t, "the width of the page", b.eval("document.documentElement.scrollWidth").(float64), float64(width))
 			b.shoot(fmt.Sprintf("overview-%d-%s", width, scheme))
 		}
 	}
-	if n := b.eval(`document.querySelectorAll("img").length`); n != 0.0 {
-		t.Errorf("the page has %v elements that came from names", n)
-	}
+	equal(t, "elements that came from names", b.eval(`document.querySelectorAll("img").length`).(float64), 0)
 	// While a page is left, there is no document for a moment.
 	const arrived = `document.documentElement !== null && ` + readyPage
 	// A click opens the service; its timeline has a unit and the change of version.
@@ -168,9 +161,8 @@ write: [{name: local, url: "store://`+filepath.Join(t.TempDir(), "store")+`"}]
 		}
 		return ""
 	})
-	if axis := b.text(`JSON.stringify([profpull.timeline.data.rateUnit, profpull.timeline.data.versions.map((v) => v.version)])`); axis != `["cores",["v2"]]` {
-		t.Errorf("the timeline has %s", axis)
-	}
+	axis := b.text(`JSON.stringify([profpull.timeline.data.rateUnit, profpull.timeline.data.versions.map((v) => v.version)])`)
+	equal(t, "the axis of the timeline", axis, `["cores",["v2"]]`)
 	b.shoot("timeline-versions")
 
 	// Labels: one click shows only a value, the next one excludes it, the third one forgets it.
@@ -194,9 +186,7 @@ write: [{name: local, url: "store://`+filepath.Join(t.TempDir(), "store")+`"}]
 	// The same without scripts.
 	_, page := p.get("/profiles?service=" + url.QueryEscape(long) + "&from=" + fmt.Sprint(begin.UnixMilli()) + "&until=" + fmt.Sprint(end.UnixMilli()))
 	for _, part := range []string{`<svg class="bars"`, ` cores</span>`, `<b class="mono">v2</b> since`, `class="chip"`} {
-		if !strings.Contains(page, part) {
-			t.Errorf("the page has no %s", part)
-		}
+		expect(t, strings.Contains(page, part), "the page has no %s", part)
 	}
 }
 

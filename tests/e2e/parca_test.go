@@ -104,9 +104,8 @@ func TestParcaKeepsConnections(t *testing.T) {
 	made := func() float64 {
 		return p.metrics().sum("profpull_http_connections_total", "client", "write", "kind", "new")
 	}
-	if n := made(); n < 2 || n > 2*concurrency {
-		t.Errorf("%.0f connections", n)
-	}
+	n := made()
+	expect(t, n >= 2 && n <= 2*concurrency, "%.0f connections", n)
 	// The kept connection is gone: each profile that meets this is sent on another one.
 	for _, s := range servers {
 		s.DownBetweenRequests()
@@ -115,9 +114,8 @@ func TestParcaKeepsConnections(t *testing.T) {
 	arrive(20)
 	p.stop()
 	for name, s := range servers {
-		if sum := finalLedger(t, p, name); sum["dropped"] != 0 || sum["sent"] > s.Count() {
-			t.Errorf("%s: %v, and %d have arrived", name, sum, s.Count())
-		}
+		sum := finalLedger(t, p, name)
+		expect(t, sum["dropped"] == 0 && sum["sent"] <= s.Count(), "%s: %v, and %d have arrived", name, sum, s.Count())
 	}
 }
 
@@ -182,8 +180,8 @@ func TestParcaRefusals(t *testing.T) {
 	expectLines(t, verifyLines(t, exitPeer, "write: [{name: store, protocol: parca, url: \""+s.URL()+"\"}]\n"),
 		map[string][]string{"store": {"gRPC unauthenticated: no token", "set basic_auth, authorization"}})
 	other := startOtlp(t)
-	r := call(t, "", "verify", "--config", writeConfig(t, "write: [{name: store, protocol: parca, url: \""+other.URL()+"\"}]\n"))
-	expect(t, r.code == exitPeer, "a server without HTTP/2: exit code %d\n%s%s", r.code, r.stdout, r.stderr)
+	config := writeConfig(t, "write: [{name: store, protocol: parca, url: \""+other.URL()+"\"}]\n") // a server without HTTP/2
+	expectCall(t, exitPeer, "*", "*", "verify", "--config", config)
 }
 
 // An answer that breaks off before its status says nothing, even if a 200 has come: the profile is sent

@@ -66,9 +66,7 @@ func TestPeersAnswerAsOneStore(t *testing.T) {
 	all := run(t, fmt.Sprintf("scrape_configs: []\nreceive: {listen: %q, acknowledge: stored}\nwrite: [{name: all, url: \"store://%s/all\"}]\n", receive, dir))
 	pushHour(t, start, 4, 4, func(s int) []string { return []string{peers[s%3].push(), "http://" + receive} })
 	want := answersOf(t, all.admin, start, until, "imported-1")
-	if strings.Count(want, "\n") < 100 {
-		t.Fatalf("too little to compare:\n%s", want)
-	}
+	require(t, strings.Count(want, "\n") >= 100, "too little to compare:\n%s", want)
 	query := loop.Host() + ":4041"
 	reader := run(t, readerConfig(b, "")+asking(query, "", peers))
 	reader.wait("the objects to be listed", func() string {
@@ -103,9 +101,8 @@ func TestPeersAnswerAsOneStore(t *testing.T) {
 	writers[0].waitArchived(12)
 	sameAnswers(t, "the reader, after a disk was lost", answersOf(t, "http://"+query, start, until, "imported-1"), want)
 	m := reader.metrics()
-	if m.sum("profpull_peers") != 3 || m.sum("profpull_peers_down") != 0 || m.sum("profpull_peer_requests_total", "result", "ok") == 0 {
-		t.Errorf("peers: %v known, %v down", m.sum("profpull_peers"), m.sum("profpull_peers_down"))
-	}
+	expect(t, m.sum("profpull_peers") == 3 && m.sum("profpull_peers_down") == 0 && m.sum("profpull_peer_requests_total", "result", "ok") != 0,
+		"peers: %v known, %v down", m.sum("profpull_peers"), m.sum("profpull_peers_down"))
 	// A writer that is gone makes the answer partial, and is named.
 	writers[1].stop()
 	if _, partial := partialOf(t, "http://"+query, start, until); !strings.HasPrefix(partial, "1; peer "+peers[1].base()+": ") {
@@ -135,28 +132,20 @@ write: [{name: kept, url: "store://%s/%s"}]
 `, peers[0].query, keys, dir, name))
 	}
 	names, partial := partialOf(t, ask("right", "basic_auth: {username: team, password: right}").admin, start, until)
-	if partial != "" || strings.Join(names, ",") != "imported-0" {
-		t.Errorf("%v, partial: %q", names, partial)
-	}
+	expect(t, partial == "" && strings.Join(names, ",") == "imported-0", "%v, partial: %q", names, partial)
 	wrong := ask("wrong", "basic_auth: {username: team, password: secret-but-wrong}")
 	names, partial = partialOf(t, wrong.admin, start, until)
-	if len(names) != 0 || !strings.Contains(partial, "it answered HTTP 401: ") || !strings.Contains(partial, "set the credentials of its section `query` under query.peers") {
-		t.Errorf("%v, partial: %q", names, partial)
-	}
-	if strings.Contains(partial+wrong.stderr.String(), "secret-but-wrong") {
-		t.Error("the password is shown")
-	}
+	expect(t, len(names) == 0 && strings.Contains(partial, "it answered HTTP 401: ") && strings.Contains(partial, "set the credentials of its section `query` under query.peers"),
+		"%v, partial: %q", names, partial)
+	expect(t, !strings.Contains(partial+wrong.stderr.String(), "secret-but-wrong"), "the password is shown")
 	// A question without credentials, and one that is none.
 	resp, err := http.Post(peers[0].base()+"/profpull.v1/peer", "text/plain", strings.NewReader("hello"))
 	must(t, err)
 	resp.Body.Close()
-	if resp.StatusCode != http.StatusUnauthorized {
-		t.Errorf("without credentials: %s", resp.Status)
-	}
+	expect(t, resp.StatusCode == http.StatusUnauthorized, "without credentials: %s", resp.Status)
 	status, text := post(t, wrong.admin+"/profpull.v1/peer", "text/plain", []byte("hello"))
-	if status != http.StatusBadRequest || !strings.Contains(text, "expected a question of version 1") {
-		t.Errorf("no question: %d %s", status, text)
-	}
+	expect(t, status == http.StatusBadRequest && strings.Contains(text, "expected a question of version 1"),
+		"no question: %d %s", status, text)
 }
 
 // With a name, every address is asked; the process finds itself among them.
@@ -176,18 +165,14 @@ write: [{name: kept, url: "store://%s/store"}]
 	pushHour(t, start, 1, 1, func(int) []string { return []string{"http://" + receive} })
 	for i := 0; i < 2; i++ {
 		names, partial := partialOf(t, "http://"+host+":4041", start, until)
-		if partial != "" || strings.Join(names, ",") != "imported-0" {
-			t.Errorf("%v, partial: %q", names, partial)
-		}
+		expect(t, partial == "" && strings.Join(names, ",") == "imported-0", "%v, partial: %q", names, partial)
 	}
 	m := p.metrics()
-	if m.sum("profpull_peers") != 0 || m.sum("profpull_peer_requests_total") != 1 {
-		t.Errorf("the process asks itself: %v peers, %v requests", m.sum("profpull_peers"), m.sum("profpull_peer_requests_total"))
-	}
+	expect(t, m.sum("profpull_peers") == 0 && m.sum("profpull_peer_requests_total") == 1,
+		"the process asks itself: %v peers, %v requests", m.sum("profpull_peers"), m.sum("profpull_peer_requests_total"))
 	q := run(t, fmt.Sprintf("scrape_configs: []\nquery: {peers: {dns: \"no-such-name.invalid:1\"}}\nwrite: [{name: kept, url: \"store://%s/other\"}]\n", dir))
-	if _, partial := partialOf(t, q.admin, start, until); !strings.Contains(partial, "query.peers.dns: no-such-name.invalid:1 cannot be resolved: ") {
-		t.Errorf("partial: %q", partial)
-	}
+	_, partial := partialOf(t, q.admin, start, until)
+	has(t, "partial", partial, "query.peers.dns: no-such-name.invalid:1 cannot be resolved: ")
 }
 
 // The replicas that share the targets are peers, at the addresses that Kubernetes has for them; so they answer alike.
@@ -219,9 +204,8 @@ write: [{name: kept, url: "store://%s/%d"}]
 	want := ""
 	for _, host := range hosts {
 		got := answersOf(t, "http://"+host+":4041", start, until, "imported-1")
-		if !strings.Contains(got, "values of service_name: 4 lines") || (want != "" && got != want) {
-			t.Errorf("%s answers\n%s\nthe other\n%s", host, got, want)
-		}
+		expect(t, strings.Contains(got, "values of service_name: 4 lines") && (want == "" || got == want),
+			"%s answers\n%s\nthe other\n%s", host, got, want)
 		want = got
 	}
 }

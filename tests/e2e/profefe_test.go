@@ -51,9 +51,8 @@ func TestImportToProfefe(t *testing.T) {
 		want[names[kind]] = data
 	}
 	for _, p := range s.Profiles() {
-		if data, ok := want[p.Type]; !ok || !bytes.Equal(data, p.Raw) {
-			t.Errorf("%s: unknown, or other bytes than the file's", p.Type)
-		}
+		data, ok := want[p.Type]
+		expect(t, ok && bytes.Equal(data, p.Raw), "%s: unknown, or other bytes than the file's", p.Type)
 		delete(want, p.Type)
 		expect(t, p.Service == "shop/cart" && p.Get("odd") == odd && p.Get("pod") == "cart-7f" && p.Get("service_name") == "",
 			"%s: service %q, labels %q", p.Type, p.Service, p.Labels)

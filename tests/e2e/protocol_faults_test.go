@@ -119,9 +119,8 @@ func TestTestsOfTheDocumentExist(t *testing.T) {
 		expect(t, strings.Contains(source.String(), "func "+name+"("), "%s is not there", name)
 	}
 	for _, name := range regexp.MustCompile(`\btest_\w+[*]?`).FindAllString(string(text), -1) {
-		if files, _ := filepath.Glob("../unit/*/" + name + ".c"); len(files) == 0 {
-			t.Errorf("%s is not there", name)
-		}
+		files, _ := filepath.Glob("../unit/*/" + name + ".c")
+		expect(t, len(files) != 0, "%s is not there", name)
 	}
 }
 
@@ -394,9 +393,8 @@ func TestOutageOfEachProtocol(t *testing.T) {
 	for name := range good {
 		for endpoint, s := range map[string]*destination{name: good[name], "hanging_" + name: hanging[name]} {
 			// An answer that came too late, or was lost with the server, makes a profile arrive twice.
-			if sum := finalLedger(t, p, endpoint); sum["sent"] > s.count() {
-				t.Errorf("%s: %v, and %d have arrived", endpoint, sum, s.count())
-			}
+			sum := finalLedger(t, p, endpoint)
+			expect(t, sum["sent"] <= s.count(), "%s: %v, and %d have arrived", endpoint, sum, s.count())
 		}
 	}
 }

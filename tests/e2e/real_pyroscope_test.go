@@ -128,9 +128,7 @@ write:
 	ask := func(where []string, args ...string) string {
 		t.Helper()
 		r := call(t, "", append(append(append([]string{"query"}, args...), window...), where...)...)
-		if r.code != exitDone {
-			t.Fatalf("%q of %q: exit code %d\n%s", args, where, r.code, r.stderr)
-		}
+		require(t, r.code == exitDone, "%q of %q: exit code %d\n%s", args, where, r.code, r.stderr)
 		return r.stdout
 	}
 	theirs, ours := []string{"--url", server}, []string{"--store", store}
@@ -142,27 +140,20 @@ write:
 		{"diff", "--label", "version=2", "--base-label", "version=1", "--normalize", "--json"},
 		{"flame", "--width", "120"}, {"flame", "--width", "80", "--ascii", "-t", "heap", "--search", "main."},
 	} {
-		if a, b := ask(theirs, args...), ask(ours, args...); a != b {
-			t.Errorf("%q: Pyroscope\n%s\nstore\n%s", args, a, b)
-		}
+		a, b := ask(theirs, args...), ask(ours, args...)
+		expect(t, a == b, "%q: Pyroscope\n%s\nstore\n%s", args, a, b)
 	}
 	for _, kind := range []string{"cpu", "heap", "alloc", "goroutine", "mutex", "block"} {
 		a, b := stacksOf(t, ask(theirs, "flame", "--json", "-t", kind)), stacksOf(t, ask(ours, "flame", "--json", "-t", kind))
-		if strings.Join(a, "\n") != strings.Join(b, "\n") || len(a) < 2 {
-			t.Errorf("%s: %d stacks of Pyroscope, %d of the store", kind, len(a)-1, len(b)-1)
-		}
+		expect(t, strings.Join(a, "\n") == strings.Join(b, "\n") && len(a) >= 2,
+			"%s: %d stacks of Pyroscope, %d of the store", kind, len(a)-1, len(b)-1)
 	}
 	merged := filepath.Join(t.TempDir(), "merged.pb.gz")
 	ask(theirs, "merge", "-t", "cpu", "-o", merged)
 	raw, err := os.ReadFile(merged)
 	must(t, err)
-	if top := pprofTop(t, raw); !strings.Contains(top, "burnCPU") {
-		t.Errorf("merged: %s", top)
-	}
+	has(t, "merged", pprofTop(t, raw), "burnCPU")
 	for _, args := range [][]string{{"--service", "nobody"}, {"--service", "load", "--label", "version=3"}} {
-		r := call(t, "", append([]string{"query", "top", "--url", server}, args...)...)
-		if r.code != 3 || !strings.Contains(r.stderr, "has no profile of the type") {
-			t.Errorf("%q: exit code %d\n%s", args, r.code, r.stderr)
-		}
+		expectCall(t, 3, "*", "has no profile of the type", append([]string{"query", "top", "--url", server}, args...)...)
 	}
 }

@@ -17,18 +17,14 @@ func firstExample(t *testing.T, page string) string {
 	must(t, err)
 	_, rest, found := strings.Cut(string(text), "```yaml\n")
 	example, _, closed := strings.Cut(rest, "```\n")
-	if !found || !closed {
-		t.Fatalf("%s has no block of YAML", page)
-	}
+	require(t, found && closed, "%s has no block of YAML", page)
 	return example
 }
 
 // replaced is text with old, which it must contain, replaced.
 func replaced(t *testing.T, text, old, by string) string {
 	t.Helper()
-	if !strings.Contains(text, old) {
-		t.Fatalf("the text lacks %q:\n%s", old, text)
-	}
+	require(t, strings.Contains(text, old), "the text lacks %q:\n%s", old, text)
 	return strings.Replace(text, old, by, 1)
 }
 
@@ -53,12 +49,9 @@ func TestReceivingWithoutACluster(t *testing.T) {
 	p := run(t, config)
 	p.says("nothing is scraped")
 	p.wait("readiness", p.readiness)
-	if status, text := post(t, "http://"+listen+"/ingest?name=alone", "", cpuProfile()); status != 200 {
-		t.Fatalf("%d %s", status, text)
-	}
-	if got := waitProfiles(t, s, 1, nil)[0].Labels["service_name"]; got != "alone" {
-		t.Errorf("the service is %q", got)
-	}
+	status, text := post(t, "http://"+listen+"/ingest?name=alone", "", cpuProfile())
+	require(t, status == 200, "%d %s", status, text)
+	equal(t, "the service", waitProfiles(t, s, 1, nil)[0].Labels["service_name"], "alone")
 }
 
 // A store that an earlier process has filled can be queried by one that neither scrapes nor receives.
@@ -66,18 +59,15 @@ func TestQueryingWithoutACluster(t *testing.T) {
 	t.Parallel()
 	write := fmt.Sprintf("{name: kept, url: \"store://%s\"}", t.TempDir())
 	filler, base := relay(t, "", write)
-	if status, text := post(t, base+"/ingest?name=kept", "", cpuProfile()); status != 200 {
-		t.Fatalf("%d %s", status, text)
-	}
+	status, text := post(t, base+"/ingest?name=kept", "", cpuProfile())
+	require(t, status == 200, "%d %s", status, text)
 	filler.stop() // the profile is in the store when this returns
 	for _, jobs := range []string{"", "scrape_configs: []\n"} {
 		config := jobs + "write: [" + write + "]\n"
 		expectCall(t, exitDone, "is good", "", "check", "--strict", "--config", writeConfig(t, config))
 		p := run(t, config)
 		p.wait("readiness", p.readiness)
-		if got := privateLabels(t, p, "kept"); got == "not stored" {
-			t.Errorf("%q: the profile is not found", jobs)
-		}
+		expect(t, privateLabels(t, p, "kept") != "not stored", "%q: the profile is not found", jobs)
 		p.stop()
 	}
 }

@@ -72,13 +72,10 @@ write: [{url: %q}]
 	write("blue")
 	pushUntil(t, s, base, "10.0.0.1", `__delta__="false" __name__="process_cpu" client="10.0.0.1" ip="10.0.0.1" owner="blue" `+
 		`pyroscope_spy="unknown" service_name="a" team="blue" zone="z"`)
-	if got := p.targetLines(); got != "" {
-		t.Errorf("targets: %s", got)
-	}
+	equal(t, "targets", p.targetLines(), "")
 	m := p.metrics()
-	if m.sum("profpull_receive_enriched_total", "result", "unmatched") == 0 || m.sum("profpull_receive_enrich_targets") != 1 {
-		t.Error("the metrics do not count targets and profiles")
-	}
+	expect(t, m.sum("profpull_receive_enriched_total", "result", "unmatched") != 0 && m.sum("profpull_receive_enrich_targets") == 1,
+		"the metrics do not count targets and profiles")
 	must(t, os.WriteFile(p.config, []byte(config("\n    labels_to_copy: [zone]")), 0o644))
 	pushUntil(t, s, base, "10.0.0.1", `__delta__="false" __name__="process_cpu" client="10.0.0.1" `+
 		`pyroscope_spy="unknown" service_name="a" zone="z"`)

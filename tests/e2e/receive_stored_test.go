@@ -123,9 +123,8 @@ write:
 		kept[name] = true
 	}
 	for id := range all.ids {
-		if !arrived[id] || !kept[id] {
-			t.Errorf("profile %s was acknowledged: at the server %v, in the store %v", id, arrived[id], kept[id])
-		}
+		expect(t, arrived[id] && kept[id],
+			"profile %s was acknowledged: at the server %v, in the store %v", id, arrived[id], kept[id])
 	}
 	t.Logf("%d kills, %d pushed, %d acknowledged, %d arrived, %d stored", rounds, all.next, len(all.ids), len(arrived), len(kept))
 }
@@ -139,9 +138,8 @@ func TestAcknowledgementThatTakesTooLong(t *testing.T) {
 	p, base := relay(t, ", acknowledge: stored, timeout: 1s", fmt.Sprintf(
 		"{name: main, url: %q, queue: {max_bytes: 4MiB, spool_directory: %q, spool_max_bytes: 1MiB, fsync: always}}", s.URL(), t.TempDir()))
 	small := fakepprof.Make("goroutine", fakepprof.Options{})
-	if status, text := post(t, base+"/ingest?name=small", "", small); status != 200 {
-		t.Errorf("%d %s", status, text)
-	}
+	status, text := post(t, base+"/ingest?name=small", "", small)
+	expect(t, status == 200, "%d %s", status, text)
 	// Larger than the spool may be: it stays in memory. Then too large for what is left there.
 	large := append(fakepprof.Make("goroutine", fakepprof.Options{}), unknownField(3<<20)...)
 	for _, c := range []struct{ path, contentType, want string }{
@@ -149,19 +147,14 @@ func TestAcknowledgementThatTakesTooLong(t *testing.T) {
 		{"/ingest?name=larger", "", `the queues of all destinations are full`},
 	} {
 		status, text := post(t, base+c.path, c.contentType, large)
-		if status != 503 || !bytes.Contains([]byte(text), []byte(c.want)) {
-			t.Errorf("%s: %d %s, expected %s", c.path, status, text, c.want)
-		}
+		expect(t, status == 503 && bytes.Contains([]byte(text), []byte(c.want)),
+			"%s: %d %s, expected %s", c.path, status, text, c.want)
 	}
 	m := p.metrics()
 	for result, want := range map[string]float64{"stored": 1, "late": 1, "not_stored": 0} {
-		if got := m.sum("profpull_receive_waits_total", "result", result); got != want {
-			t.Errorf("%v waits ended as %s, expected %v", got, result, want)
-		}
+		equal(t, "waits that ended as "+result, m.sum("profpull_receive_waits_total", "result", result), want)
 	}
-	if err := s.Up(); err != nil { // so that the program has nothing to wait for at its end
-		t.Fatal(err)
-	}
+	must(t, s.Up()) // so that the program has nothing to wait for at its end
 	expectCall(t, exitInput, "", "cannot say when a profile is on disk", "check", "--config",
 		writeConfig(t, "receive: {listen: '127.0.0.1:0', acknowledge: stored}\nwrite: [{url: 'http://x'}]\n"))
 }

@@ -74,17 +74,13 @@ scrape_configs:
 func functionTotal(t *testing.T, gz []byte, sampleType, function string) int64 {
 	t.Helper()
 	plain, err := pprof.Inflate(gz, 64<<20)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var texts []string
 	var types []uint64
 	names, locations := map[uint64]uint64{}, map[uint64][]uint64{}
 	var samples [][2][]uint64
 	numbers := func(b []byte, fn func(f pprof.Field)) {
-		if err := pprof.Each(b, func(f pprof.Field) error { fn(f); return nil }); err != nil {
-			t.Fatal(err)
-		}
+		must(t, pprof.Each(b, func(f pprof.Field) error { fn(f); return nil }))
 	}
 	numbers(plain, func(f pprof.Field) {
 		switch f.Number {
@@ -194,15 +190,11 @@ func (p *program) recorded() map[string]int64 {
 			key = m[1] + " stage=" + labels["stage"]
 		}
 		value, ok := new(big.Rat).SetString(m[3])
-		if !ok {
-			p.t.Fatalf("not a number: %q", line)
-		}
+		require(p.t, ok, "not a number: %q", line)
 		if strings.Contains(m[1], "_seconds") {
 			value.Mul(value, big.NewRat(1e9, 1))
 		}
-		if !value.IsInt() || labels["profiles_rule_id"] == "" {
-			p.t.Fatalf("%q", line)
-		}
+		require(p.t, value.IsInt() && labels["profiles_rule_id"] != "", "%q", line)
 		sums[key] += value.Num().Int64()
 	}
 	return sums
@@ -251,9 +243,7 @@ func TestRecordedMetricsAreExact(t *testing.T) {
 	many, err := target.StartMany(recordedTargets, func(int) target.Options {
 		return target.Options{Functions: 20, Body: body, Quiet: true}
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	p := run(t, recordedConfig(many.Addrs, server.URL(), recordedRules("stage"), "one"))
 	waitProfiles(t, server, 3*recordedTargets, nil)
 	server.DownBetweenRequests()
@@ -268,18 +258,12 @@ func TestRecordedMetricsAreExact(t *testing.T) {
 	restarts++
 	mu.Unlock()
 	replaceFile(t, p.config, recordedConfig(many.Addrs, server.URL(), recordedRules("stage"), "two"))
-	if status, text := p.reload(); status != 200 {
-		t.Fatalf("%d %s", status, text)
-	}
-	if err := server.Up(); err != nil {
-		t.Fatal(err)
-	}
+	p.reloaded()
+	must(t, server.Up())
 	waitProfiles(t, server, 8*recordedTargets, nil)
 	// No more profiles: what is queued arrives. The rules stay, and so do their series.
 	replaceFile(t, p.config, recordedConfig([]string{"127.0.0.1:1"}, server.URL(), recordedRules("stage"), "two"))
-	if status, text := p.reload(); status != 200 {
-		t.Fatalf("%d %s", status, text)
-	}
+	p.reloaded()
 	p.wait("equal sums", func() string {
 		if l := p.metrics().ledger("main"); l.queued+l.inFlight > 0 {
 			return fmt.Sprintf("%+v", l)
@@ -291,29 +275,22 @@ func TestRecordedMetricsAreExact(t *testing.T) {
 		t.Logf("%+v", l)
 	}
 	for _, result := range []string{"no_series", "pending", "cumulative", "too_large", "damaged", "memory"} {
-		if n := m.sum("profpull_record_values_total", "result", result); n != 0 {
-			t.Errorf("%v values are %s", n, result)
-		}
+		equal(t, "values that are "+result, m.sum("profpull_record_values_total", "result", result), 0)
 	}
-	if got := p.recorded(); len(got) != 3*recordedServices+3 {
-		t.Errorf("%d sums: %v", len(got), got)
-	}
+	got := p.recorded()
+	expect(t, len(got) == 3*recordedServices+3, "%d sums: %v", len(got), got)
 	_, page := p.get("/metrics/recorded")
 	promtool(t, page, "check", "metrics")
 	// A rule that has changed begins at 0; all others go on.
 	before := p.recorded()
 	replaceFile(t, p.config, recordedConfig([]string{"127.0.0.1:1"}, server.URL(), recordedRules("service_name"), "two"))
-	if status, text := p.reload(); status != 200 {
-		t.Fatalf("%d %s", status, text)
-	}
+	p.reloaded()
 	for key := range before {
 		if strings.Contains(key, "_delay_") {
 			delete(before, key)
 		}
 	}
-	if diff := compareRecorded(before, p.recorded()); diff != "" {
-		t.Error(diff)
-	}
+	equal(t, "the difference to the sums before", compareRecorded(before, p.recorded()), "")
 	p.stop()
 	noneRefused(t, server)
 }
@@ -329,14 +306,10 @@ func TestRecordedMetricsOfReceivedProfiles(t *testing.T) {
 		body := pprof.Gzip(pprof.Make("cpu", pprof.Options{Functions: 9}))
 		resp, err := http.Post("http://"+receive+"/ingest?format=pprof&name="+url.QueryEscape("service-1{pod=a}"), "application/octet-stream",
 			strings.NewReader(string(body)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		text, _ := io.ReadAll(resp.Body)
 		resp.Body.Close()
-		if resp.StatusCode != 200 {
-			t.Fatalf("%s %s", resp.Status, text)
-		}
+		require(t, resp.StatusCode == 200, "%s %s", resp.Status, text)
 	}
 	waitProfiles(t, server, 5, nil)
 	p.wait("equal sums", func() string {
@@ -352,9 +325,7 @@ func TestPrometheusScrapesRecordedMetrics(t *testing.T) {
 	server := newPyroscope(t, pyroscope.Options{})
 	address := startLoadgen(t)
 	rules, err := os.ReadFile(monitoring + "recorded-record.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	p := run(t, fmt.Sprintf(`
 global: {scrape_interval: 2s}
 write: [{url: %q}]
@@ -369,9 +340,7 @@ rule_files: [%q]
 scrape_configs:
   - {job_name: recorded, honor_labels: true, metrics_path: /metrics/recorded, static_configs: [{targets: [%q]}]}
 `, absolute(t, monitoring+"recorded-rules.yaml"), strings.TrimPrefix(p.admin, "http://"))
-	if err := os.WriteFile(filepath.Join(dir, "prometheus.yml"), []byte(config), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(dir, "prometheus.yml"), []byte(config), 0o600))
 	prometheus := loop.Host() + ":9090"
 	startProgram(t, exec.Command(findProgram(t, "prometheus"), "--web.listen-address="+prometheus,
 		"--config.file="+filepath.Join(dir, "prometheus.yml"), "--storage.tsdb.path="+filepath.Join(dir, "data")))
@@ -405,13 +374,9 @@ scrape_configs:
 		})
 	}
 	resp, err := http.Get("http://" + prometheus + "/api/v1/targets")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer resp.Body.Close()
-	if text, _ := io.ReadAll(resp.Body); !strings.Contains(string(text), `"health":"up"`) || !strings.Contains(string(text), `"lastError":""`) {
-		t.Errorf("%s", text)
-	}
+	has(t, "the targets of Prometheus", string(bodyOf(t, resp)), `"health":"up"`, `"lastError":""`)
 	_, page := p.get("/metrics/recorded")
 	promtool(t, page, "check", "metrics")
 	p.stop()
@@ -420,9 +385,7 @@ scrape_configs:
 func absolute(t *testing.T, name string) string {
 	t.Helper()
 	full, err := filepath.Abs(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return full
 }
 

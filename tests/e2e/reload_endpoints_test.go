@@ -50,9 +50,7 @@ func TestReloadOfEndpoints(t *testing.T) {
 	use := func(write, more string) {
 		t.Helper()
 		replaceFile(t, p.config, destinationsConfig(tg.Addr(), write, more))
-		if status, text := p.reload(); status != http.StatusOK {
-			t.Fatalf("%d: %s", status, text)
-		}
+		p.reloaded()
 	}
 	// Another URL and tenant: the same queue and ledger.
 	sent := p.metrics().ledger("main").sent
@@ -73,9 +71,8 @@ func TestReloadOfEndpoints(t *testing.T) {
 	use(fmt.Sprintf("[{name: more, url: %q}, {name: local, url: %q}]", first.URL(), "store://"+store), "")
 	p.sentTo("local", 1)
 	becomes(t, "the end of main", 0, func() float64 { return p.metrics().ledger("main").limit })
-	if _, text := p.get("/api/v1/destinations"); !strings.Contains(text, `"name":"local"`) || strings.Contains(text, `"main"`) {
-		t.Errorf("the API shows: %s", text)
-	}
+	_, text := p.get("/api/v1/destinations")
+	expect(t, strings.Contains(text, `"name":"local"`) && !strings.Contains(text, `"main"`), "the API shows: %s", text)
 	// An error in one endpoint: none changes.
 	replaceFile(t, p.config, destinationsConfig(tg.Addr(), fmt.Sprintf(
 		"[{name: new, url: %q}, {name: bad, url: \"file:///proc/no/where\"}]", first.URL()), ""))
@@ -93,9 +90,7 @@ func TestReloadOfServers(t *testing.T) {
 	write := fmt.Sprintf("[{name: main, url: %q}]", server.URL())
 	p := run(t, destinationsConfig(tg.Addr(), write, ""), "--config.no-watch")
 	replaceFile(t, p.config, destinationsConfig(tg.Addr(), write, "server: {authorization: {credentials: one}}\n"))
-	if status, text := p.reload(); status != http.StatusOK {
-		t.Fatalf("%d: %s", status, text)
-	}
+	p.reloaded()
 	ask := func(token string) (int, string) {
 		t.Helper()
 		r, _ := http.NewRequest("GET", p.admin+"/api/v1/config", nil)
@@ -110,7 +105,6 @@ func TestReloadOfServers(t *testing.T) {
 		status, _ := ask("none")
 		return unless(status == http.StatusUnauthorized, "%v", status)
 	})
-	if status, body := ask("one"); status != http.StatusOK || !strings.Contains(body, "authorization") {
-		t.Errorf("%d: %s", status, body)
-	}
+	status, body := ask("one")
+	expect(t, status == http.StatusOK && strings.Contains(body, "authorization"), "%d: %s", status, body)
 }

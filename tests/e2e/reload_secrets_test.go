@@ -121,24 +121,19 @@ scrape_configs:
 	load := func(password, answer string) {
 		t.Helper()
 		replaceFile(t, p.config, config(password))
-		if status, text := p.reload(); status != http.StatusOK || !strings.Contains(text, answer) {
-			t.Fatalf("%d %s", status, text)
-		}
+		p.reloaded(answer)
 	}
 	arrives("sesame-1")
 	load("password: sesame-2", "was loaded")
 	arrives("sesame-2")
 	load("password_file: "+dir+"/password", "was loaded")
 	arrives("sesame-3")
-	if s := p.scrapes("")[0]; s.Failures != 0 {
-		t.Errorf("%d failures, the last one: %s", s.Failures, s.LastError)
-	}
+	s := p.scrapes("")[0]
+	expect(t, s.Failures == 0, "%d failures, the last one: %s", s.Failures, s.LastError)
 	// The configuration says the same, the files do not; the target takes the new ones only.
 	write(second, "sesame-4")
 	tg.use(second, "sesame-4")
-	if status, text := p.reload(); status != http.StatusOK || !strings.Contains(text, "is the same") {
-		t.Errorf("%d %s", status, text)
-	}
+	p.reloaded("is the same")
 	arrives("sesame-4")
 	status, shown := p.get("/api/v1/config")
 	expect(t, status == http.StatusOK && !strings.Contains(shown, "sesame"), "/api/v1/config: %d %s", status, shown)

@@ -217,9 +217,8 @@ func TestS3WebIdentity(t *testing.T) {
 		n := len(s.Objects())
 		return unless(n > before, "%d objects, refused %v", n, s.Refused())
 	})
-	if tokens := service.seen(); tokens[0] != "hunter2-first" || len(service.wrong) > 0 {
-		t.Errorf("tokens %v, wrong requests %v", tokens, service.wrong)
-	}
+	tokens := service.seen()
+	expect(t, tokens[0] == "hunter2-first" && len(service.wrong) == 0, "tokens %v, wrong requests %v", tokens, service.wrong)
 	_, body := p.get("/metrics")
 	has(t, "the answer", body, `profpull_credentials_fetches_total{bucket="main",source="web_identity",result="ok"}`)
 	p.stop()

@@ -262,10 +262,8 @@ server: {listen: "127.0.0.1:0", `+c.keys+`}
 scrape_configs: [{job_name: none}]
 write: [{url: "http://127.0.0.1:1"}]
 `, "DIR", dir))
-		r := call(t, "", "run", "--config", config)
-		want := strings.ReplaceAll(c.message, "DIR", dir)
-		expect(t, r.code == 1 && strings.Contains(r.stderr, want) && strings.Contains(r.stderr, "admin server on 127.0.0.1:0"),
-			"%s: exit status %d, %q, expected 1 and %q", c.keys, r.code, r.stderr, want)
+		r := expectCall(t, 1, "*", strings.ReplaceAll(c.message, "DIR", dir), "run", "--config", config)
+		has(t, c.keys, r.stderr, "admin server on 127.0.0.1:0")
 	}
 }
 
@@ -321,9 +319,7 @@ func TestServersOfTheirOwn(t *testing.T) {
 		name string
 		n    float64
 	}{{"profpull_query_requests_total", 5}, {"profpull_receive_requests_total", 2}} {
-		if n := m.sum(want.name); n != want.n {
-			t.Errorf("%s: %v, expected %v", want.name, n, want.n)
-		}
+		equal(t, want.name, m.sum(want.name), want.n)
 	}
 	equal(t, "requests without credentials",
 		m.sum("profpull_query_requests_refused_total", "reason", "credentials"), 2)
@@ -395,9 +391,8 @@ func TestBodiesThatAttack(t *testing.T) {
 	for answer := ""; answer == ""; {
 		select {
 		case answer = <-ended:
-			if !strings.HasPrefix(answer, "HTTP/1.1 408") || !strings.Contains(answer, `"code":"deadline_exceeded"`) {
-				t.Errorf("a slow body: %q", answer)
-			}
+			expect(t, strings.HasPrefix(answer, "HTTP/1.1 408") && strings.Contains(answer, `"code":"deadline_exceeded"`),
+				"a slow body: %q", answer)
 		case <-time.After(100 * time.Millisecond):
 			_, _ = io.WriteString(slow, " ")
 		}
@@ -413,12 +408,10 @@ func TestBodiesThatAttack(t *testing.T) {
 		_, _ = fmt.Sscanf(string(answer), "HTTP/1.1 %d", &status)
 		return status, string(answer)
 	}
-	if status, answer := post("Content-Length: 2000000\r\nExpect: 100-continue\r\n", ""); status != 413 || strings.Contains(answer, "100 Continue") {
-		t.Errorf("a large body: %q", answer)
-	}
-	if status, answer := post("Transfer-Encoding: chunked\r\n", "ffffff\r\n"); status != 413 {
-		t.Errorf("a large chunk: %q", answer)
-	}
+	status, answer := post("Content-Length: 2000000\r\nExpect: 100-continue\r\n", "")
+	expect(t, status == 413 && !strings.Contains(answer, "100 Continue"), "a large body: %q", answer)
+	status, answer = post("Transfer-Encoding: chunked\r\n", "ffffff\r\n")
+	expect(t, status == 413, "a large chunk: %q", answer)
 
 	before := p.rss()
 	var bomb bytes.Buffer
@@ -428,7 +421,7 @@ func TestBodiesThatAttack(t *testing.T) {
 		_, _ = w.Write(zeros)
 	}
 	w.Close()
-	status, answer := post(fmt.Sprintf("Content-Encoding: gzip\r\nContent-Length: %d\r\n", bomb.Len()), bomb.String())
+	status, answer = post(fmt.Sprintf("Content-Encoding: gzip\r\nContent-Length: %d\r\n", bomb.Len()), bomb.String())
 	expect(t, status/100 == 4, "512 MiB in %d bytes: %q", bomb.Len(), answer)
 	grown := p.rss() - before
 	expect(t, instrumented(t) || grown <= 64<<20, "the memory has grown by %d MiB", grown>>20)

@@ -98,7 +98,5 @@ write:`, 1)
 	late := p.moved("gained") - gained
 	expect(t, late == float64(n-share), "%v targets were gained late, expected %d", late, n-share)
 	p.says("the pods of this replica have been listed")
-	if m := p.metrics(); m.sum("profpull_discovery_relists_total", "reason", "gained") != 2 {
-		t.Errorf("lists because of gains: %v, expected 2", m.sum("profpull_discovery_relists_total", "reason", "gained"))
-	}
+	equal(t, "lists because of gains", p.metrics().sum("profpull_discovery_relists_total", "reason", "gained"), 2)
 }

@@ -368,9 +368,8 @@ func TestReplicasShareTargets(t *testing.T) {
 			m.sum("profpull_sharding_targets", "owner", "other") == float64(n-len(after[name])),
 			"%s: unexpected metrics", name)
 	}
-	if gained != n { // each its own in the beginning, and now those of p-2
-		t.Errorf("%v targets were gained by p-0 and p-1, expected %d", gained, n)
-	}
+	// Each its own in the beginning, and now those of p-2.
+	equal(t, "targets gained by p-0 and p-1", gained, n)
 
 	f.start("p-2")
 	f.ready("p-2")

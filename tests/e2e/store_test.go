@@ -193,9 +193,7 @@ func TestStoreOnAFullDisk(t *testing.T) {
 	writeUntilFull(t, ballast)
 	p.waitRefused("full")
 	before := p.metrics().ledger("local").sent
-	if sum := p.sumOfStore(); sum == 0 {
-		t.Error("nothing is answered")
-	}
+	expect(t, p.sumOfStore() != 0, "nothing is answered")
 	_ = p.cmd.Process.Kill()
 	<-p.done
 
@@ -203,9 +201,7 @@ func TestStoreOnAFullDisk(t *testing.T) {
 	p.waitRefused("full")
 	kept := p.metrics().sum("profpull_store_profiles")
 	expect(t, kept >= before, "%v profiles were acknowledged, the store has %v", before, kept)
-	if sum := p.sumOfStore(); sum == 0 {
-		t.Error("nothing is answered")
-	}
+	expect(t, p.sumOfStore() != 0, "nothing is answered")
 	must(t, os.Remove(ballast))
 	p.waitEmptied()
 	equal(t, "files given up", p.metrics().sum("profpull_store_file_faults_total"), 0)

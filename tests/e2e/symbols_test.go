@@ -88,9 +88,7 @@ func serveNative(t *testing.T, s *nativeServer) string {
 	t.Helper()
 	s.seen = map[string]int{}
 	server, err := loop.Start("", s, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(server.Down)
 	return server.Addr()
 }
@@ -159,18 +157,15 @@ func TestSymbolService(t *testing.T) {
 	server := newPyroscope(t, pyroscope.Options{})
 	p := run(t, nativeConfig(target, server.URL(), ""))
 	cpu := waitProfiles(t, server, 1, named("process_cpu", "shop::Cart::add", "memcpy"))[0]
-	if top := pprofTop(t, cpu.Raw); strings.Contains(top, "!0x") || strings.Contains(top, "(int)") {
-		t.Error(top)
-	}
+	lacks(t, "the profile", pprofTop(t, cpu.Raw), "!0x", "(int)")
 	waitProfiles(t, server, 1, named("memory", "shop::Cart::add", "libc.so.6!0x32f"))
 	waitProfiles(t, server, 1, named("growth", "shop::Cart::add"))
 	waitProfiles(t, server, 1, named("contention", "shop::Cart::add", "contentions"))
 	waitProfiles(t, server, 4, named("process_cpu", "shop::Cart::add"))
 	native.mu.Lock()
 	for address, n := range native.seen {
-		if n > 4 { // each type may have asked at the same time
-			t.Errorf("%s was asked for %d times", address, n)
-		}
+		// Each type may have asked at the same time.
+		atMost(t, "requests for "+address, n, 4)
 	}
 	native.mu.Unlock()
 	m := p.metrics()
@@ -178,9 +173,7 @@ func TestSymbolService(t *testing.T) {
 		m.sum("profpull_symbols_services_total", "result", "ok") < 1 {
 		t.Error("names are not counted")
 	}
-	if text := m.ledger("main").balance(); text != "" {
-		t.Error(text)
-	}
+	equal(t, "balance", m.ledger("main").balance(), "")
 	noneRefused(t, server)
 	p.stop()
 }
@@ -197,9 +190,7 @@ func TestUnknownAddressesAreStable(t *testing.T) {
 	waitProfiles(t, server, 2, named("process_cpu", "server!0x1100", "libc.so.6!0x100"))
 	waitProfiles(t, server, 1, named("memory", "server!0x10ff", "libc.so.6!0x32f"))
 	m := p.metrics()
-	if m.sum("profpull_symbols_locations_total", "result", "unknown") < 3 {
-		t.Error("unknown addresses are not counted")
-	}
+	expect(t, m.sum("profpull_symbols_locations_total", "result", "unknown") >= 3, "unknown addresses are not counted")
 	noneRefused(t, server)
 	p.stop()
 }
@@ -219,9 +210,7 @@ func TestSymbolWait(t *testing.T) {
 			t.Errorf("the first profile of %s has no names:\n%s", name, pprofTop(t, first.Raw))
 		}
 	}
-	if text := p.metrics().ledger("main").balance(); text != "" {
-		t.Error(text)
-	}
+	equal(t, "balance", p.metrics().ledger("main").balance(), "")
 	noneRefused(t, server)
 	p.stop()
 }
@@ -287,14 +276,10 @@ func buildProgram(t *testing.T, dir string, picks func(symbol string) bool, comp
 func (p *nativeProgram) read(t *testing.T) {
 	t.Helper()
 	f, err := elf.Open(p.full)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer f.Close()
 	note, err := f.Section(".note.gnu.build-id").Data()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	p.buildID = hex.EncodeToString(note[16:])
 	if f.Type == elf.ET_DYN { // PIE; others are mapped where the linker says
 		p.base = 0x55d000000000
@@ -307,9 +292,7 @@ func (p *nativeProgram) read(t *testing.T) {
 		}
 	}
 	symbols, err := f.Symbols()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, s := range symbols {
 		if p.picks(s.Name) && elf.ST_TYPE(s.Info) == elf.STT_FUNC {
 			for at := uint64(0); at < s.Size; at += 3 {
@@ -392,9 +375,7 @@ func (p *nativeProgram) serve(t *testing.T) string {
 		}
 		w.Write(p.profile())
 	}), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(server.Down)
 	return server.Addr()
 }
@@ -403,9 +384,7 @@ func (p *nativeProgram) serve(t *testing.T) string {
 func frames(t *testing.T, gz []byte) map[uint64]string {
 	t.Helper()
 	raw, err := inflate(gz)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	type function struct{ name, system, file uint64 }
 	var texts []string
 	functions := map[uint64]function{}
@@ -469,9 +448,7 @@ func each(b []byte, fn func(field int, n uint64, m []byte)) {
 func (p *nativeProgram) check(t *testing.T, got map[uint64]string) {
 	t.Helper()
 	for address, want := range p.wants(t) {
-		if got[address] != want {
-			t.Errorf("%#x:\n got %s\nwant %s", address-p.base, got[address], want)
-		}
+		expect(t, got[address] == want, "%#x:\n got %s\nwant %s", address-p.base, got[address], want)
 	}
 }
 
@@ -517,12 +494,8 @@ func TestSymbolDirectory(t *testing.T) {
 	native := buildNative(t)
 	dir := t.TempDir()
 	at := filepath.Join(dir, ".build-id", native.buildID[:2])
-	if err := os.MkdirAll(at, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Rename(native.debug, filepath.Join(at, native.buildID[2:]+".debug")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.MkdirAll(at, 0o755))
+	must(t, os.Rename(native.debug, filepath.Join(at, native.buildID[2:]+".debug")))
 	server := newPyroscope(t, pyroscope.Options{})
 	p := run(t, debugConfig(native.serve(t), server.URL(), "{directories: ["+dir+"]}"))
 	got := waitProfiles(t, server, 1, named("process_cpu", "shop::Cart<int>::add", "twice"))[0]
@@ -558,9 +531,7 @@ func (p *program) stackNames() string {
 	p.t.Helper()
 	status, text := p.get("/pyroscope/render?format=json&from=now-1h&until=" + fmt.Sprint(time.Now().Add(time.Hour).UnixMilli()) +
 		"&query=" + url.QueryEscape(nativeType+"{}"))
-	if status != http.StatusOK {
-		p.t.Fatal(status, text)
-	}
+	require(p.t, status == http.StatusOK, "%d %s", status, text)
 	return text
 }
 
@@ -574,9 +545,7 @@ func (p *program) mergedNames() map[string][]byte {
 	must(p.t, err)
 	status, body := p.get("/api/0/profiles/merge?service=shop/cpp&type=cpu&from=" + time.Now().Add(-time.Hour).UTC().Format("2006-01-02T15:04:05") +
 		"&to=" + time.Now().Add(time.Hour).UTC().Format("2006-01-02T15:04:05"))
-	if status != http.StatusOK {
-		p.t.Fatal(status, body)
-	}
+	require(p.t, status == http.StatusOK, "%d %s", status, body)
 	return map[string][]byte{"query merge": raw, "profefe": []byte(body)}
 }
 
@@ -621,9 +590,7 @@ func TestStoredProfilesGetNames(t *testing.T) {
 	}
 
 	p = run(t, "scrape_configs: []\n"+write)
-	if text := p.stackNames(); !strings.Contains(text, "app!0x") {
-		t.Error("the stored profiles were changed:", text)
-	}
+	has(t, "the stored profiles", p.stackNames(), "app!0x")
 	// A section that a reload adds works, also in the sandbox: the directory of the configuration is open.
 	near := filepath.Join(filepath.Dir(p.config), "debug")
 	must(t, os.Rename(native.buildIDs(t), near))
@@ -647,13 +614,10 @@ func TestPushedProfileGetsNames(t *testing.T) {
 	p := run(t, fmt.Sprintf("receive: {listen: %q}\nscrape_configs: []\nwrite: [{name: main, url: %q}]\nsymbols: {wait: 1m, directories: [%q]}\n",
 		listen, server.URL(), native.buildIDs(t)))
 	form, body := form(t, "profile", string(native.profile()))
-	if status, text := post(t, "http://"+listen+"/ingest?name=shop.cpp&spyName=x", form, body); status != http.StatusOK {
-		t.Fatal(status, text)
-	}
+	status, text := post(t, "http://"+listen+"/ingest?name=shop.cpp&spyName=x", form, body)
+	require(t, status == http.StatusOK, "%d %s", status, text)
 	native.check(t, frames(t, waitProfiles(t, server, 1, nil)[0].Raw))
-	if p.metrics().sum("profpull_symbols_profiles_total", "result", "named") == 0 {
-		t.Error("names are not counted")
-	}
+	expect(t, p.metrics().sum("profpull_symbols_profiles_total", "result", "named") != 0, "names are not counted")
 	p.stop()
 }
 
@@ -716,9 +680,7 @@ func (d *debuginfod) count(path string) int64 {
 func serveDebuginfod(t *testing.T, d *debuginfod) string {
 	t.Helper()
 	server, err := loop.Start("", d, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(server.Down)
 	return "http://" + server.Addr()
 }
@@ -745,9 +707,7 @@ func TestDebuginfod(t *testing.T) {
 		"debuginfo of the second":  full.count(path + "debuginfo"),
 		"executable of the second": full.count(path+"executable") + 1,
 	} {
-		if n != 1 {
-			t.Errorf("%s: asked %d times", name, n)
-		}
+		expect(t, n == 1, "%s: asked %d times", name, n)
 	}
 	m := p.metrics()
 	if m.sum("profpull_symbols_downloads_total", "result", "ok") != 1 ||
@@ -761,9 +721,8 @@ func TestDebuginfod(t *testing.T) {
 	p = run(t, debugConfig(target, again.URL(), symbols))
 	got = waitProfiles(t, again, 1, named("process_cpu", "shop::Cart<int>::add", "twice"))[0]
 	native.check(t, frames(t, got.Raw))
-	if p.metrics().sum("profpull_symbols_found_total", "source", "saved") < 10 || full.count(path+"debuginfo") != 1 {
-		t.Error("the names do not come from the cache")
-	}
+	expect(t, p.metrics().sum("profpull_symbols_found_total", "source", "saved") >= 10 && full.count(path+"debuginfo") == 1,
+		"the names do not come from the cache")
 	p.stop()
 }
 
@@ -774,17 +733,13 @@ func TestDebuginfodLimits(t *testing.T) {
 	bin(t)
 	native := buildNative(t)
 	large := filepath.Join(t.TempDir(), "large")
-	if err := os.WriteFile(large, make([]byte, 3<<20), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(large, make([]byte, 3<<20), 0o600))
 	tooLarge := &debuginfod{id: native.buildID, files: map[string]string{"debuginfo": large}}
 	program := &debuginfod{id: native.buildID, files: map[string]string{"executable": native.full}}
 	server := newPyroscope(t, pyroscope.Options{})
 	p := run(t, debugConfig(native.serve(t), server.URL(), fmt.Sprintf(
 		"{debuginfod: [%q, %q], max_file_size: 2MiB, cache: {directory: %s}}", serveDebuginfod(t, tooLarge), serveDebuginfod(t, program), filepath.Join(t.TempDir(), "c"))))
 	waitProfiles(t, server, 1, named("process_cpu", "shop::Cart<int>::add"))
-	if p.metrics().sum("profpull_symbols_downloads_total", "result", "failed") != 1 {
-		t.Error("the refused file is not counted")
-	}
+	expect(t, p.metrics().sum("profpull_symbols_downloads_total", "result", "failed") == 1, "the refused file is not counted")
 	p.stop()
 }

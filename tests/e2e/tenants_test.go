@@ -47,9 +47,8 @@ func TestTenantsShareScrapes(t *testing.T) {
 		followers++
 	}
 	m := p.metrics()
-	if n := m.sum("profpull_scrapes", "state", "follows"); followers == 0 || int(n) != followers {
-		t.Errorf("%v follow, %d are shown", n, followers)
-	}
+	n := m.sum("profpull_scrapes", "state", "follows")
+	expect(t, followers != 0 && int(n) == followers, "%v follow, %d are shown", n, followers)
 	p.stop()
 	noneRefused(t, server)
 	counts := map[string]map[string]int{"team-a": {}, "team-b": {}}

@@ -32,24 +32,18 @@ func ioctl(t *testing.T, fd uintptr, request uintptr, arg unsafe.Pointer) {
 func openTerminal(t *testing.T, columns, rows uint16, cmd *exec.Cmd) *terminal {
 	t.Helper()
 	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var number uint32
 	var unlock int32
 	ioctl(t, master.Fd(), syscall.TIOCGPTN, unsafe.Pointer(&number))
 	ioctl(t, master.Fd(), syscall.TIOCSPTLCK, unsafe.Pointer(&unlock))
 	tty, err := os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|syscall.O_NOCTTY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	x := &terminal{t: t, master: master, tty: tty, cmd: cmd}
 	x.resize(columns, rows)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = tty, tty, tty
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, cmd.Start())
 	go func() {
 		b := make([]byte, 65536)
 		for {
@@ -91,9 +85,7 @@ func (x *terminal) types(keys string) {
 func (x *terminal) wait(what string, holds func() bool) {
 	x.t.Helper()
 	for deadline := time.Now().Add(patience()); !holds(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			x.t.Fatalf("%s: not within %s; the terminal has\n%q", what, patience(), x.out.String())
-		}
+		require(x.t, !time.Now().After(deadline), "%s: not within %s; the terminal has\n%q", what, patience(), x.out.String())
 	}
 }
 
@@ -131,9 +123,7 @@ func (x *terminal) restored(before [4]uint32) {
 func TestFlameKeys(t *testing.T) {
 	t.Parallel()
 	x, before := browse(t)
-	if x.modes()[3]&(syscall.ICANON|syscall.ECHO) != 0 {
-		t.Errorf("the terminal is not in raw mode")
-	}
+	expect(t, x.modes()[3]&(syscall.ICANON|syscall.ECHO) == 0, "the terminal is not in raw mode")
 	x.types("\033[B\033[B")
 	x.shows("net/http.serverHandler.ServeHTTP\r")
 	x.types("\r")
@@ -149,9 +139,7 @@ func TestFlameKeys(t *testing.T) {
 	x.resize(40, 10)
 	x.shows("\"json\": 1.74s, 34.46%; n, N: next, pre~")
 	x.types("q")
-	if err := x.cmd.Wait(); err != nil {
-		t.Error(err)
-	}
+	must(t, x.cmd.Wait())
 	x.restored(before)
 }
 
@@ -175,9 +163,7 @@ func TestFlameRestoresTheTerminal(t *testing.T) {
 			}
 			err := x.cmd.Wait()
 			status, ok := x.cmd.ProcessState.Sys().(syscall.WaitStatus)
-			if !ok || status.Signal() != signal {
-				t.Errorf("%v, expected the end by %s", err, signal)
-			}
+			expect(t, ok && status.Signal() == signal, "%v, expected the end by %s", err, signal)
 			x.restored(before)
 		})
 	}
@@ -194,9 +180,7 @@ func TestFlameStops(t *testing.T) {
 	x.types("j")
 	x.shows("net/http.(*conn).serve\r")
 	x.types("q")
-	if err := x.cmd.Wait(); err != nil {
-		t.Error(err)
-	}
+	must(t, x.cmd.Wait())
 	x.restored(before)
 }
 
@@ -220,9 +204,7 @@ func TestFlameColours(t *testing.T) {
 			cmd := command(t, "flame", cartProfile(t))
 			cmd.Env = append([]string{"LC_ALL=C.UTF-8"}, strings.Fields(env)...)
 			x := openTerminal(t, 100, 24, cmd)
-			if err := cmd.Wait(); err != nil {
-				t.Fatal(err)
-			}
+			must(t, cmd.Wait())
 			x.wait("the graph", func() bool { return strings.Contains(x.out.String(), "larger --width") })
 			text := x.out.String()
 			if want != "" && !strings.Contains(text, want) || want == "" && strings.Contains(text, "\033") {
