@@ -109,10 +109,7 @@ func TestArchiveOfAnHour(t *testing.T) {
 	}
 	early := run(t, fmt.Sprintf("query: {peers: {hosts: [%s]}}\n", strings.Join(hosts, ", "))+readerConfig(b, ""))
 	early.wait("the list of objects", func() string {
-		if early.metrics().sum("profpull_archive_up") != 1 {
-			return "not listed"
-		}
-		return ""
+		return unless(early.metrics().sum("profpull_archive_up") == 1, "not listed")
 	})
 	sameAnswers(t, "the reader with peers", answersOf(t, early.admin, start, until, names...), want)
 	t.Logf("a reader with peers: equal with %v files of the archive, %v requests to peers", early.metrics().sum("profpull_archive_files"), early.metrics().sum("profpull_peer_requests_total"))
@@ -138,10 +135,7 @@ func TestArchiveOfAnHour(t *testing.T) {
 	for i := 0; i < 2; i++ {
 		reader := run(t, readerConfig(b, fmt.Sprintf(", cache: {directory: %q, max_bytes: 256MiB}", fmt.Sprintf("%s/cache-%d", dir, i))))
 		reader.wait("the list of objects", func() string {
-			if reader.metrics().sum("profpull_archive_up") != 1 {
-				return "not listed"
-			}
-			return ""
+			return unless(reader.metrics().sum("profpull_archive_up") == 1, "not listed")
 		})
 		got := answersOf(t, reader.admin, start, until, names...)
 		sameAnswers(t, fmt.Sprintf("reader %d", i), got, want)

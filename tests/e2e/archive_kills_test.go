@@ -220,8 +220,7 @@ func TestArchiveSurvivesKills(t *testing.T) {
 	mend(s)
 	p := k.run()
 	k.listed(p)
-	p.wait("everything to be archived", func() string {
-		m := p.metrics()
+	p.waitMetrics("everything to be archived", func(m metrics) string {
 		if m.sum("profpull_archive_waiting_files") > 0 || m.sum("profpull_archive_uploads_total")+m.sum("profpull_archive_files") == 0 {
 			return "files wait"
 		}

@@ -64,13 +64,9 @@ write:
 // waitArchived waits until the archive has so many files, and none waits.
 func (p *program) waitArchived(files float64) {
 	p.t.Helper()
-	p.wait("the files to be archived", func() string {
-		m := p.metrics()
+	p.waitMetrics("the files to be archived", func(m metrics) string {
 		n, waiting := m.sum("profpull_archive_files"), m.sum("profpull_archive_waiting_files")
-		if m.sum("profpull_archive_up") != 1 || n < files || waiting > 0 {
-			return fmt.Sprintf("%v files, %v wait", n, waiting)
-		}
-		return ""
+		return unless(m.sum("profpull_archive_up") == 1 && n >= files && waiting <= 0, "%v files, %v wait", n, waiting)
 	})
 }
 
@@ -376,10 +372,7 @@ func TestArchiveThatCannotBeReadIsReported(t *testing.T) {
 	blind := run(t, readerConfig(b, ""))
 	blind.wait("the failure to be shown", func() string {
 		_, text := blind.get("/api/v1/destinations")
-		if !strings.Contains(text, `"up":false`) || !strings.Contains(text, "SignatureDoesNotMatch") {
-			return text
-		}
-		return ""
+		return unless(strings.Contains(text, `"up":false`) && strings.Contains(text, "SignatureDoesNotMatch"), "%s", text)
 	})
 	if r := call(t, "", "status", "--url", blind.admin); r.code != exitPeer || !strings.Contains(r.stdout, "archive s3://profiles/kept: 0 files") ||
 		!strings.Contains(r.stdout, "SignatureDoesNotMatch") || strings.Contains(r.stdout+blind.stderr.String(), s3.Secret) {

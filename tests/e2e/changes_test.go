@@ -164,10 +164,7 @@ func TestRolloutToASlowerBuild(t *testing.T) {
 		"%+v", found)
 	p.wait("the rollout without a change", func() string {
 		a, said := ask("same")
-		if a.State != "unchanged" {
-			return said
-		}
-		return ""
+		return unless(a.State == "unchanged", "%s", said)
 	})
 
 	r := call(t, "", "query", "changes", "--url", p.admin, "--service", "cart", "--fail-above", "5%")
@@ -182,10 +179,7 @@ func TestRolloutToASlowerBuild(t *testing.T) {
 		"exit code %d:\n%s%s", r.code, r.stdout, r.stderr)
 	p.wait("the command about the rollout without a change", func() string {
 		r := call(t, "", "query", "changes", "--url", p.admin, "--service", "same", "--fail-above", "5%")
-		if r.code != 0 || !strings.Contains(r.stdout, "No change: ") {
-			return fmt.Sprintf("exit code %d:\n%s%s", r.code, r.stdout, r.stderr)
-		}
-		return ""
+		return unless(r.code == 0 && strings.Contains(r.stdout, "No change: "), "exit code %d:\n%s%s", r.code, r.stdout, r.stderr)
 	})
 	r = expectCall(t, 0, "cart: 1.0 -> 1.1", "*", "query", "changes", "--url", p.admin)
 	has(t, "changes", r.stdout, "same: 1.0 -> 1.1")
@@ -227,10 +221,8 @@ write: [{name: local, url: "store://`+filepath.Join(t.TempDir(), "store")+`"}]
 		}
 	}
 	p.wait("the services", func() string {
-		if _, page := p.get("/changes"); strings.Count(page, "<th scope=\"row\"") != 3 {
-			return page
-		}
-		return ""
+		_, page := p.get("/changes")
+		return unless(strings.Count(page, "<th scope=\"row\"") == 3, "%s", page)
 	})
 	b := newBrowser(t)
 	for _, scheme := range []string{"light", "dark"} {

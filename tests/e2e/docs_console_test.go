@@ -148,10 +148,8 @@ scrape_configs:
 		"http://localhost:4041", p.admin, "http://127.0.0.1:4041", p.admin, "http://profpull:4041", p.admin, "-c FILE", "-c profpull.yaml",
 		"-n profpull ", "-n profpull ")
 	p.wait("profiles of all types", func() string {
-		if n := len(p.scrapes("?health=up")); n < 10 {
-			return fmt.Sprintf("%d scrapes are up", n)
-		}
-		return ""
+		n := len(p.scrapes("?health=up"))
+		return unless(n >= 10, "%d scrapes are up", n)
 	})
 	return d
 }

@@ -115,8 +115,7 @@ func TestQueueThinsOut(t *testing.T) {
 	server.Down()
 	p := run(t, scraping(job("full", "scrape_interval: 200ms, profiles: "+snapshotsOnly, tg),
 		to(server)+", concurrency: 2, retry: {min_backoff: 100ms, max_backoff: 500ms}, queue: {max_bytes: 1MiB}"))
-	p.wait("drops", func() string {
-		m := p.metrics()
+	p.waitMetrics("drops", func(m metrics) string {
 		l := m.ledger("main")
 		require(t, l.balance() == "" && l.queuedBytes <= l.limit && l.limit == 1<<20, "%s %+v", l.balance(), l)
 		n := m.sum("profpull_write_dropped_profiles_total", "endpoint", "main", "reason", "thinned")
@@ -236,8 +235,7 @@ func TestAnswers(t *testing.T) {
 		"name: later, url: "+later.URL()+", retry: {min_backoff: 50ms, max_backoff: 100ms}",
 		"name: never, url: "+never.URL()+", retry: {min_backoff: 50ms, max_backoff: 100ms}"))
 	waitProfiles(t, later, 5, nil)
-	p.wait("rejected profiles", func() string {
-		m := p.metrics()
+	p.waitMetrics("rejected profiles", func(m metrics) string {
 		n := m.sum("profpull_write_dropped_profiles_total", "endpoint", "never", "reason", "rejected")
 		return unless(n >= 3, "%.0f rejected", n)
 	})
@@ -385,10 +383,7 @@ func TestBadTargets(t *testing.T) {
 			}
 			// A path that is not found three times in a row has made the type absent.
 			failing := s.Health == "down" || (reason == "http_404" && s.Health == "absent")
-			if !failing || s.Reason != reason || s.LastError == "" || !strings.Contains(s.LastError, says) {
-				return fmt.Sprintf("%+v", *s)
-			}
-			return ""
+			return unless(failing && s.Reason == reason && s.LastError != "" && strings.Contains(s.LastError, says), "%+v", *s)
 		})
 		n := p.metrics().sum("profpull_scrape_failures_total", "reason", reason)
 		expect(t, n != 0, "no failure counted with reason %s", reason)
@@ -423,9 +418,7 @@ func TestTargetComesBack(t *testing.T) {
 	before := server.Count()
 	waitProfiles(t, server, before+4, nil)
 	p.wait("the target to be up", func() string {
-		if s := p.scrape(tg.Addr()); s.Health != "up" || s.Reason != "" || s.LastError != "" {
-			return fmt.Sprintf("%+v", *s)
-		}
-		return ""
+		s := p.scrape(tg.Addr())
+		return unless(s.Health == "up" && s.Reason == "" && s.LastError == "", "%+v", *s)
 	})
 }

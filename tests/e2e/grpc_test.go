@@ -287,9 +287,7 @@ func TestHTTP2BodiesOfStrangers(t *testing.T) {
 	set("http_server_config: {http2: false}\n")
 	wait(t, "HTTP/1.1", func() string {
 		client.CloseIdleConnections()
-		if _, proto := post("geheim"); proto != "HTTP/1.1" {
-			return proto
-		}
-		return ""
+		_, proto := post("geheim")
+		return unless(proto == "HTTP/1.1", "%s", proto)
 	})
 }

@@ -64,8 +64,7 @@ func TestHangingDisk(t *testing.T) {
 	// Somebody reads the pipe: everything goes on.
 	reader, err := os.OpenFile(index, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	must(t, err)
-	p.wait("the end of the hang", func() string {
-		m := p.metrics()
+	p.waitMetrics("the end of the hang", func(m metrics) string {
 		return unless(m.sum("profpull_write_hung_seconds", "endpoint", "hung") == 0 &&
 			m.sum("profpull_write_sent_profiles_total", "endpoint", "hung") != 0,
 			"it hangs")
@@ -97,8 +96,7 @@ func TestHangingDiskWithSpool(t *testing.T) {
 	must(t, os.Remove(index))
 	tg.Down()
 	p = run(t, config)
-	p.wait("the rest to be written", func() string {
-		m := p.metrics()
+	p.waitMetrics("the rest to be written", func(m metrics) string {
 		replayed := m.sum("profpull_write_replayed_profiles_total", "endpoint", "hung")
 		sent := m.sum("profpull_write_sent_profiles_total", "endpoint", "hung")
 		return unless(replayed >= 8 && sent == replayed, "%.0f of %.0f", sent, replayed)
@@ -162,14 +160,12 @@ func TestHangingDiskAtStart(t *testing.T) {
 			"name: local, url: \"store://"+dir+"/store/kept\", retry: {max_backoff: 200ms, min_backoff: 10ms}",
 			"name: files, url: \"file://"+dir+"/files/kept\", retry: {max_backoff: 200ms, min_backoff: 10ms}",
 			"name: spooled, url: "+server.URL()+", queue: {spool_directory: \""+dir+"/spool\"}"), "--sandbox", sandbox, "--drain-timeout", "1s")
-		p.wait("profiles of the other endpoints", func() string {
-			m := p.metrics()
+		p.waitMetrics("profiles of the other endpoints", func(m metrics) string {
 			return unless(m.sum("profpull_write_sent_profiles_total", "endpoint", "main") >= 3 &&
 				m.sum("profpull_write_sent_profiles_total", "endpoint", "spooled") >= 3,
 				"too few")
 		})
-		p.wait("the hang to be noticed", func() string {
-			m := p.metrics()
+		p.waitMetrics("the hang to be noticed", func(m metrics) string {
 			return unless(m.sum("profpull_write_hung_seconds", "endpoint", "local") >= 1 && m.sum("profpull_write_hung_seconds", "endpoint", "files") >= 1 && m.sum("profpull_store_up") == 0 &&
 				m.sum("profpull_write_spool_up", "endpoint", "spooled") == 0,
 				"not yet")
@@ -191,8 +187,7 @@ func TestHangingDiskAtStart(t *testing.T) {
 				return ""
 			})
 		} else {
-			p.wait("the store to take profiles", func() string {
-				m := p.metrics()
+			p.waitMetrics("the store to take profiles", func(m metrics) string {
 				return unless(m.sum("profpull_write_sent_profiles_total", "endpoint", "local") >= 3 &&
 					m.sum("profpull_write_sent_profiles_total", "endpoint", "files") >= 3 && m.sum("profpull_store_up") == 1 &&
 					m.sum("profpull_write_spool_up", "endpoint", "spooled") == 1,

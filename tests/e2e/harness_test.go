@@ -446,6 +446,12 @@ func (p *program) waitMetric(least float64, name string, labels ...string) {
 	reaches(p.t, fmt.Sprint(name, labels), least, func() float64 { return p.metrics().sum(name, labels...) })
 }
 
+// waitMetrics is wait for a check of the metrics.
+func (p *program) waitMetrics(what string, check func(m metrics) string) {
+	p.t.Helper()
+	p.wait(what, func() string { return check(p.metrics()) })
+}
+
 // waitQueued waits until so many profiles wait for an endpoint, and waitSent until none does.
 func (p *program) waitQueued(endpoint string, n float64) {
 	p.t.Helper()

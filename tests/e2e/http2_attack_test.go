@@ -95,13 +95,11 @@ func TestFloodsOfHTTP2(t *testing.T) {
 	}
 	wait.Wait()
 	const ended = "profpull_receive_connections_ended_total"
-	p.wait("the ends of the connections", func() string {
-		m := p.metrics()
+	p.waitMetrics("the ends of the connections", func(m metrics) string {
 		resets, flood, protocol := m.sum(ended, "reason", "resets"), m.sum(ended, "reason", "flood"), m.sum(ended, "reason", "protocol")
-		if n := resets + flood + protocol; int(n) != connections*len(attacks) || resets < connections || flood < 7*connections {
-			return fmt.Sprintf("%v for resets, %v for floods, %v for the protocol", resets, flood, protocol)
-		}
-		return ""
+		n := resets + flood + protocol
+		return unless(int(n) == connections*len(attacks) && resets >= connections && flood >= 7*connections,
+			"%v for resets, %v for floods, %v for the protocol", resets, flood, protocol)
 	})
 	grown := p.rss() - before
 	good.stop(t, p, s)

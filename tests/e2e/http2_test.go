@@ -61,10 +61,8 @@ write: [{name: main, url: %q}]
 	p.wait("scrapes on another connection", func() string {
 		mu.Lock()
 		defer mu.Unlock()
-		if later < 3 {
-			return fmt.Sprintf("%d on the first connection, %d of them without a response, %d on others", requests, hung, later)
-		}
-		return ""
+		return unless(later >= 3,
+			"%d on the first connection, %d of them without a response, %d on others", requests, hung, later)
 	})
 	p.stop()
 	expect(t, hung <= 2, "%d scrapes have waited on the dead connection", hung)

@@ -281,10 +281,7 @@ func TestKubectlPlugin(t *testing.T) {
 	l.cluster.Put(agent)
 	l.cluster.Route("profiling/profpull-0:4040", strings.TrimPrefix(p.admin, "http://"))
 	p.wait("a scrape", func() string {
-		if len(p.scrapes("?health=up")) == 0 {
-			return "none"
-		}
-		return ""
+		return unless(len(p.scrapes("?health=up")) != 0, "none")
 	})
 
 	l.kubectl(exitDone, []string{"shop", "kept"}, "status")

@@ -44,10 +44,8 @@ scrape_configs:
 	begin := time.Now()
 	waitProfiles(t, server, 500, nil)
 	p.wait("/metrics", func() string {
-		if b := p.metrics().ledger("main").balance(); b != "" {
-			return b
-		}
-		return ""
+		b := p.metrics().ledger("main").balance()
+		return unless(b == "", "%s", b)
 	})
 	took := time.Since(begin)
 	used := p.cpuTime()

@@ -214,8 +214,7 @@ func TestReloadOfTheReadersMemory(t *testing.T) {
 	waitProfiles(t, server, 1, named("process_cpu", "shop::Cart<int>::add", "twice"))
 	equal(t, "bytes that the first process may have", readerMemory(t, p.cmd.Process.Pid), fmt.Sprint(1<<30))
 	p.reloadWith(debugConfig(at+`", "`+other, server.URL(), symbols("768MiB")))
-	p.wait("a second process that reads files", func() string {
-		m := p.metrics()
+	p.waitMetrics("a second process that reads files", func(m metrics) string {
 		return unless(m.sum("profpull_symbols_opened_total") == 2 && m.sum("profpull_symbols_readers_total") == 2, "%v files, %v processes",
 			m.sum("profpull_symbols_opened_total"), m.sum("profpull_symbols_readers_total"))
 	})

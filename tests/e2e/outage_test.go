@@ -113,8 +113,7 @@ func TestOutageKeepsSums(t *testing.T) {
 	waitProfiles(t, up, 30, nil)
 	waitProfiles(t, down, 30, nil)
 	down.DownBetweenRequests()
-	p.wait("a long outage", func() string {
-		m := p.metrics()
+	p.waitMetrics("a long outage", func(m metrics) string {
 		l := m.ledger("down")
 		require(t, l.balance() == "" && l.queuedBytes <= l.limit, "%s %+v", l.balance(), l)
 		thinned := m.sum("profpull_write_dropped_profiles_total", "endpoint", "down", "reason", "thinned")
@@ -160,8 +159,7 @@ func TestOutageWithoutRoomKeepsSums(t *testing.T) {
 `, server.URL())))
 	waitProfiles(t, server, 30, nil)
 	server.DownBetweenRequests()
-	p.wait("refusals", func() string {
-		m := p.metrics()
+	p.waitMetrics("refusals", func(m metrics) string {
 		n := m.sum("profpull_write_refused_profiles_total")
 		return unless(n >= 100, "%.0f refused", n)
 	})

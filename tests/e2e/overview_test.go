@@ -119,10 +119,8 @@ write: [{name: local, url: "store://`+filepath.Join(t.TempDir(), "store")+`"}]
 	}
 	last := "last=15m&at=" + fmt.Sprint(end.UnixMilli())
 	p.wait("the profiles in the overview", func() string {
-		if s, ok := p.overview(last)["cart"]; !ok || s.CPUCores == nil || s.VersionBefore == "" {
-			return fmt.Sprintf("%+v", s)
-		}
-		return ""
+		s, ok := p.overview(last)["cart"]
+		return unless(ok && s.CPUCores != nil && s.VersionBefore != "", "%+v", s)
 	})
 	cart := p.overview(last)["cart"]
 	if want := 2 * cpu / 10e9; !isAbout(cart.CPUCores, want, 1e-6) {
@@ -134,10 +132,8 @@ write: [{name: local, url: "store://`+filepath.Join(t.TempDir(), "store")+`"}]
 		t.Errorf("version %q since %d after %q, expected v2 since %d after v1", cart.Version, cart.VersionSinceMs, cart.VersionBefore, want)
 	}
 	p.wait("the target that is down", func() string {
-		if gone := p.overview("")["gone"]; gone.Targets.Down != 1 || gone.Targets.Up != 0 || gone.CPUCores != nil {
-			return fmt.Sprintf("%+v", gone)
-		}
-		return ""
+		gone := p.overview("")["gone"]
+		return unless(gone.Targets.Down == 1 && gone.Targets.Up == 0 && gone.CPUCores == nil, "%+v", gone)
 	})
 
 	b := newBrowser(t)
@@ -156,10 +152,8 @@ write: [{name: local, url: "store://`+filepath.Join(t.TempDir(), "store")+`"}]
 	b.look(1400, 1000, "light")
 	b.eval(`[...document.querySelectorAll("table.overview th a")].find((a) => a.textContent === "cart").click()`)
 	wait(t, "the page of the service", func() string {
-		if b.eval(arrived+` && location.pathname.endsWith("/profiles") && profpull.timeline.data !== null`) != true {
-			return "not yet"
-		}
-		return ""
+		return unless(b.eval(arrived+` && location.pathname.endsWith("/profiles") && profpull.timeline.data !== null`) == true,
+			"not yet")
 	})
 	axis := b.text(`JSON.stringify([profpull.timeline.data.rateUnit, profpull.timeline.data.versions.map((v) => v.version)])`)
 	equal(t, "the axis of the timeline", axis, `["cores",["v2"]]`)
@@ -171,10 +165,7 @@ write: [{name: local, url: "store://`+filepath.Join(t.TempDir(), "store")+`"}]
 		b.eval(`[...document.querySelectorAll("a.chip")].find((a) => a.textContent.startsWith(` + text + `)).click()`)
 		wait(t, "a click", func() string {
 			got := b.text(arrived + ` ? document.querySelector("input[name=labels]").value : "-"`)
-			if got != want {
-				return fmt.Sprintf("the selector is %q, expected %q", got, want)
-			}
-			return ""
+			return unless(got == want, "the selector is %q, expected %q", got, want)
 		})
 	}
 	click(`"b "`, `pod="b"`)
@@ -246,9 +237,6 @@ write:
 		if len(files) < 5 || want == 0 || !isAbout(got.CPUCores, want, 1e-6) {
 			return fmt.Sprintf("%d files with %v cores, the overview has %+v", len(files), want, got.CPUCores)
 		}
-		if got.Targets.Up != 1 || got.Targets.Down != 0 {
-			return fmt.Sprintf("targets: %+v", got.Targets)
-		}
-		return ""
+		return unless(got.Targets.Up == 1 && got.Targets.Down == 0, "targets: %+v", got.Targets)
 	})
 }

@@ -373,10 +373,8 @@ write: [{name: local, url: "store://`+filepath.Join(t.TempDir(), "store")+`"}]
 	expect(t, status == 200 && strings.Contains(page, "copy=live") && !strings.Contains(page+body, "geheim") && !strings.Contains(page+body, "verborgen"),
 		"the page of a target: %d, or it has what it must not have: %s", status, page)
 	p.wait("the page of targets to lead there", func() string {
-		if _, page := p.get("/targets"); !strings.Contains(page, "trace?job=some&amp;source=") {
-			return page
-		}
-		return ""
+		_, page := p.get("/targets")
+		return unless(strings.Contains(page, "trace?job=some&amp;source="), "%s", page)
 	})
 	for path, want := range map[string]int{
 		"trace?job=some&address=10.9.8.7:80":            400,

@@ -70,10 +70,7 @@ func TestPeersAnswerAsOneStore(t *testing.T) {
 	query := loop.Host() + ":4041"
 	reader := run(t, readerConfig(b, "")+asking(query, "", peers))
 	reader.wait("the objects to be listed", func() string {
-		if reader.metrics().sum("profpull_archive_up") != 1 {
-			return "not yet"
-		}
-		return ""
+		return unless(reader.metrics().sum("profpull_archive_up") == 1, "not yet")
 	})
 	sameAnswers(t, "the reader, before anything is archived", answersOf(t, "http://"+query, start, until, "imported-1"), want)
 	if n := reader.metrics().sum("profpull_archive_files"); n != 0 {

@@ -140,8 +140,7 @@ func TestEmptyProfilesForProfefe(t *testing.T) {
 	files := t.TempDir()
 	p := run(t, scraping(job("quiet", "scrape_interval: 200ms, profiles: "+only("mutex: {delta: off}, goroutine: {}"), tg),
 		"name: store, url: "+s.URL()+"/api/0/profiles", "name: files, url: \"file://"+files+"\""))
-	p.wait("empty profiles and others", func() string {
-		m := p.metrics()
+	p.waitMetrics("empty profiles and others", func(m metrics) string {
 		n := m.sum("profpull_write_dropped_profiles_total", "endpoint", "store", "reason", "empty")
 		text := m.ledger("store").balance()
 		require(t, text == "" && n == m.ledger("store").dropped, "%s %.0f %+v", text, n, m.ledger("store"))

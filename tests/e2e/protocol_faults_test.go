@@ -162,8 +162,7 @@ func TestBadTargetsReachNoDestination(t *testing.T) {
     profiles: `+oneSnapshot+`
     static_configs:
 `+staticTargets("bad", targets...))
-	p.wait("failures and profiles", func() string {
-		m := p.metrics()
+	p.waitMetrics("failures and profiles", func(m metrics) string {
 		for _, reason := range []string{"timeout", "cut", "cpu_in_use", "not_pprof_html", "bad_gzip"} {
 			if m.sum("profpull_scrape_failures_total", "reason", reason) == 0 {
 				return "no failure with reason " + reason
@@ -308,8 +307,7 @@ func TestDoubtfulAnswers(t *testing.T) {
 	p := run(t, toSinks(tg, "200ms", config))
 	for _, c := range cases {
 		c := c
-		p.wait("the end of three profiles of "+c.name, func() string {
-			m := p.metrics()
+		p.waitMetrics("the end of three profiles of "+c.name, func(m metrics) string {
 			n, all := m.sum("profpull_write_dropped_profiles_total", "endpoint", c.name, "reason", c.reason), m.ledger(c.name)
 			text := all.balance()
 			require(t, text == "" && (c.reason == "" || n == all.dropped), "%s: %s %.0f %+v", c.name, text, n, all)
@@ -356,8 +354,7 @@ func TestOutageOfEachProtocol(t *testing.T) {
 	p := run(t, toSinks(tg, "100ms", config))
 	each := func(what string, check func(name string, m metrics, l ledger) bool) {
 		t.Helper()
-		p.wait(what, func() string {
-			m := p.metrics()
+		p.waitMetrics(what, func(m metrics) string {
 			for protocol := range good {
 				l := m.ledger(protocol)
 				text := l.balance()
@@ -405,8 +402,7 @@ func killWithSpools(t *testing.T, config string, before map[string]float64) map[
 	t.Helper()
 	p := run(t, config)
 	saved := map[string]float64{}
-	p.wait("more profiles on disk", func() string {
-		m := p.metrics()
+	p.waitMetrics("more profiles on disk", func(m metrics) string {
 		for _, s := range sinks {
 			saved[s.protocol] = m.sum("profpull_write_spool_profiles", "endpoint", s.protocol)
 			if saved[s.protocol] < before[s.protocol]+5 {
@@ -448,8 +444,7 @@ func TestSpoolOfEachProtocol(t *testing.T) {
 		s.faults.Set(nil)
 	}
 	p := run(t, config)
-	p.wait("what was on disk", func() string {
-		m := p.metrics()
+	p.waitMetrics("what was on disk", func(m metrics) string {
 		for name := range servers {
 			if l := m.ledger(name); l.replayed < saved[name] || l.sent < l.replayed {
 				return fmt.Sprintf("%s: %+v, %.0f were on disk", name, l, saved[name])

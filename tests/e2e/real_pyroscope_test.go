@@ -116,12 +116,9 @@ write:
   - {name: main, url: "http://%s"}
   - {name: store, url: "store://%s"}
 `, startLoadgen(t), startLoadgen(t), server, store))
-	p.wait("profiles at Pyroscope", func() string {
-		m := p.metrics()
-		if n := m.sum("profpull_write_sent_profiles_total", "endpoint", "main"); n < 40 {
-			return fmt.Sprintf("%v profiles", n)
-		}
-		return ""
+	p.waitMetrics("profiles at Pyroscope", func(m metrics) string {
+		n := m.sum("profpull_write_sent_profiles_total", "endpoint", "main")
+		return unless(n >= 40, "%v profiles", n)
 	})
 	p.stop()
 	window := []string{"--from", fmt.Sprint(from), "--until", fmt.Sprint(time.Now().Unix() + 1), "--service", "load"}

@@ -20,16 +20,11 @@ func pushUntil(t *testing.T, s *pyroscope.Server, base, client, want string) {
 			return fmt.Sprintf("%d %s", status, text)
 		}
 		wait(t, "the profile", func() string {
-			if len(s.Profiles()) == before {
-				return "has not arrived"
-			}
-			return ""
+			return unless(len(s.Profiles()) != before, "has not arrived")
 		})
 		all := s.Profiles()
-		if got := describeLabels(all[len(all)-1].Labels); got != want {
-			return got
-		}
-		return ""
+		got := describeLabels(all[len(all)-1].Labels)
+		return unless(got == want, "%s", got)
 	})
 }
 
@@ -181,10 +176,8 @@ write: [{url: %q}]
 				got = fmt.Sprint(all[len(all)-1].Labels)
 				return ""
 			})
-			if want := "map[__delta__:false __name__:process_cpu " + c.labels + "]"; got != want {
-				return got
-			}
-			return ""
+			want := "map[__delta__:false __name__:process_cpu " + c.labels + "]"
+			return unless(got == want, "%s", got)
 		})
 	}
 }

@@ -89,10 +89,7 @@ write:
 		}
 		before := all.count()
 		p.wait("a profile to be acknowledged", func() string {
-			if all.count() == before {
-				return "none"
-			}
-			return ""
+			return unless(all.count() != before, "none")
 		})
 		time.Sleep(time.Duration(rand.Intn(100)) * time.Millisecond) // the kill comes at any moment
 		_ = p.cmd.Process.Kill()
@@ -102,8 +99,7 @@ write:
 	}
 	must(t, s.Up())
 	p := run(t, config)
-	p.wait("the queues to be empty", func() string {
-		m := p.metrics()
+	p.waitMetrics("the queues to be empty", func(m metrics) string {
 		for _, name := range []string{"main", "kept"} {
 			if l := m.ledger(name); l.queued+l.inFlight > 0 || m.sum("profpull_write_spool_reading") > 0 {
 				return fmt.Sprintf("%s: %+v", name, l)

@@ -248,10 +248,8 @@ func TestRecordedMetricsAreExact(t *testing.T) {
 	waitProfiles(t, server, 3*recordedTargets, nil)
 	server.DownBetweenRequests()
 	p.wait("an outage", func() string {
-		if l := p.metrics().ledger("main"); l.queued < recordedTargets {
-			return fmt.Sprintf("%+v", l)
-		}
-		return ""
+		l := p.metrics().ledger("main")
+		return unless(l.queued >= recordedTargets, "%+v", l)
 	})
 	// Rules for profiles have changed, those of the metrics have not; the programs restart.
 	mu.Lock()
@@ -367,10 +365,7 @@ scrape_configs:
 			if len(r) != 1 || r[0].Metric["service_name"] != "load" || r[0].Metric["version"] != "1" || r[0].Metric["profiles_rule_id"] == "" {
 				return fmt.Sprint(r)
 			}
-			if r[0].Value[1] == "0" && !strings.Contains(metric, "_gc_") {
-				return "0"
-			}
-			return ""
+			return unless(r[0].Value[1] != "0" || strings.Contains(metric, "_gc_"), "0")
 		})
 	}
 	resp, err := http.Get("http://" + prometheus + "/api/v1/targets")

@@ -146,10 +146,7 @@ func TestReloadOfOneJob(t *testing.T) {
 			jobs = append(jobs, s.Job)
 		}
 		all := strings.Join(jobs, " ")
-		if len(jobs) != reloadJobs || !strings.Contains(all, "other") || strings.Contains(all, "job-3") {
-			return all
-		}
-		return ""
+		return unless(len(jobs) == reloadJobs && strings.Contains(all, "other") && !strings.Contains(all, "job-3"), "%s", all)
 	})
 	warning := `msg="warning in the configuration" warning="` + p.config + ":"
 	p.wait("the end of the change", func() string {

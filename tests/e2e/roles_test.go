@@ -64,10 +64,8 @@ write:
 					for _, s := range p.scrapes("") {
 						seen[s.Labels["namespace"]] = true
 					}
-					if got := fmt.Sprint(seen["billing"], seen["shop"]); got != want {
-						return got
-					}
-					return ""
+					got := fmt.Sprint(seen["billing"], seen["shop"])
+					return unless(got == want, "%s", got)
 				}
 			}
 			p.wait("the namespace that is allowed", has("false true"))

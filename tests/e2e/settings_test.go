@@ -140,8 +140,7 @@ write:
 			"%s %v %v", r.API, r.Labels, r.Query)
 	}
 	noneRefused(t, server)
-	p.wait("all recordings to be converted", func() string {
-		m := p.metrics()
+	p.waitMetrics("all recordings to be converted", func(m metrics) string {
 		return unless(m.sum("profpull_recordings_total", "result", "converted") >= 2 && m.sum("profpull_recordings_pending") == 0,
 			"not yet")
 	})

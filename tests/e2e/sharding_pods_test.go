@@ -52,8 +52,7 @@ write:`, 1)
 	// The share of both jobs is the same.
 	has := func(what string, ok func(mine int) bool) int {
 		mine := 0
-		p.wait(what, func() string {
-			m := p.metrics()
+		p.waitMetrics(what, func(m metrics) string {
 			mine = len(f.owned("p-0"))
 			self, other := m.sum("profpull_sharding_targets", "owner", "self"), m.sum("profpull_sharding_targets", "owner", "other")
 			return unless(ok(mine) && self == float64(2*mine) && other == float64(2*(n-mine)) && m.sum("profpull_sharding_awaited_pods") == 0,

@@ -48,8 +48,7 @@ func TestSummaryAfterASecondSignal(t *testing.T) {
 	tg := newTarget(t, target.Options{})
 	p := run(t, scraping(job("one", "scrape_interval: 1s, profiles: {process_cpu: {enabled: false}}", tg),
 		"name: main, url: \"http://127.0.0.1:1\""), "--drain-timeout", "10m")
-	p.wait("queued profiles", func() string {
-		m := p.metrics()
+	p.waitMetrics("queued profiles", func(m metrics) string {
 		return unless(m.sum("profpull_write_queued_profiles") >= 4, "too few")
 	})
 	_ = p.cmd.Process.Signal(syscall.SIGTERM)

@@ -242,8 +242,7 @@ scrape_configs:
     profiles: `+oneSnapshot+`
     static_configs:
 `+staticTargets("early", big)+"write:\n"+config)
-	p.wait("two profiles", func() string {
-		m := p.metrics()
+	p.waitMetrics("two profiles", func(m metrics) string {
 		for name := range servers {
 			a, b := m.ledger(name), m.ledger(name+"_refused")
 			require(t, a.balance() == "" && b.balance() == "", "%v %v", a.balance(), b.balance())
@@ -255,8 +254,7 @@ scrape_configs:
 	})
 	// A machine that is slow has more to send than the drain at the end has time for.
 	big.Down()
-	p.wait("the queues to be empty", func() string {
-		m := p.metrics()
+	p.waitMetrics("the queues to be empty", func(m metrics) string {
 		n := m.sum("profpull_write_queued_profiles") + m.sum("profpull_write_in_flight_profiles")
 		return unless(n == 0, "%.0f profiles", n)
 	})

@@ -205,8 +205,7 @@ func someTargets(t *testing.T, n int) (all []*target.Target) {
 // emptied waits until nothing is queued and the past has been read.
 func (p *program) emptied() {
 	p.t.Helper()
-	p.wait("the queue to empty", func() string {
-		m := p.metrics()
+	p.waitMetrics("the queue to empty", func(m metrics) string {
 		l := m.ledger("main")
 		require(p.t, l.balance() == "", "%s", l.balance())
 		reading := m.sum("profpull_write_spool_reading")
@@ -339,8 +338,7 @@ func TestSpoolOfThePast(t *testing.T) {
 	server.Down()
 	begin := time.Now()
 	p, ready := startReady(t, spoolConfig(server.URL(), root, "max_bytes: 64MiB", targets...))
-	p.wait("the spool to be read", func() string {
-		m := p.metrics()
+	p.waitMetrics("the spool to be read", func(m metrics) string {
 		return unless(m.sum("profpull_write_spool_reading") == 0,
 			"%.0f bytes are unread", m.sum("profpull_write_spool_unread_bytes"))
 	})
@@ -458,15 +456,14 @@ func TestSpoolDirectoryIsRemoved(t *testing.T) {
 	}
 	p.wait("profiles on disk", onDisk)
 	must(t, os.RemoveAll(root))
-	_, metrics := p.get("/metrics")
-	if !strings.Contains(metrics, `profpull_sandbox{part="landlock"} 1`) {
+	_, text := p.get("/metrics")
+	if !strings.Contains(text, `profpull_sandbox{part="landlock"} 1`) {
 		p.says("has been removed")
 		p.wait("another directory", onDisk)
 		return
 	}
 	p.says("spool directory cannot be used")
-	p.wait("the metrics to say so", func() string {
-		m := p.metrics()
+	p.waitMetrics("the metrics to say so", func(m metrics) string {
 		up, lost := m.sum("profpull_write_spool_up"), m.sum("profpull_write_spool_needs_restart")
 		return unless(up == 0 && lost == 1, "up %v, needs_restart %v", up, lost)
 	})
@@ -490,8 +487,7 @@ func TestSpoolOnAFullDisk(t *testing.T) {
 	ballast := filepath.Join(root, "ballast")
 	must(t, os.WriteFile(ballast, make([]byte, 200<<10), 0o600))
 	p := run(t, spoolConfig(server.URL(), root, "fsync: 20ms", targets...))
-	p.wait("the disk to be full", func() string {
-		m := p.metrics()
+	p.waitMetrics("the disk to be full", func(m metrics) string {
 		b := m.ledger("main").balance()
 		require(t, b == "", "%s", b)
 		return unless(m.sum("profpull_write_spool_up") == 0 && m.sum("profpull_write_spool_errors_total", "operation", "write") != 0,
@@ -500,8 +496,7 @@ func TestSpoolOnAFullDisk(t *testing.T) {
 	before := p.metrics().sum("profpull_scrapes_total", "result", "ok")
 	p.waitMetric(before+20, "profpull_scrapes_total", "result", "ok")
 	must(t, os.Remove(ballast))
-	p.wait("the spool to work again", func() string {
-		m := p.metrics()
+	p.waitMetrics("the spool to work again", func(m metrics) string {
 		return unless(m.sum("profpull_write_spool_up") == 1, "it does not")
 	})
 	equal(t, "lines of the log that say that the spool fails", strings.Count(p.stderr.String(), "spool fails"), 1)

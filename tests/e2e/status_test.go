@@ -62,10 +62,8 @@ func TestStatus(t *testing.T) {
 	must(t, watching.Start())
 	t.Cleanup(func() { _ = watching.Process.Kill(); _ = watching.Wait() })
 	p.wait("three times", func() string {
-		if text := out.String(); strings.Count(text, "Destinations\n") < 3 || strings.Contains(text, "\x1b") {
-			return text
-		}
-		return ""
+		text := out.String()
+		return unless(strings.Count(text, "Destinations\n") >= 3 && !strings.Contains(text, "\x1b"), "%s", text)
 	})
 	server.Down()
 	p.wait("the destination", status(exitPeer, "main: down since "+time.Now().UTC().Format("2006-"), "connection refused",

@@ -55,8 +55,7 @@ func TestStoreKeepsWhatItHasAcknowledged(t *testing.T) {
 		require(t, kept >= acknowledged,
 			"round %d: the store has %v profiles, %v were acknowledged", i, kept, acknowledged)
 		sent := 0.0
-		p.wait("profiles to be sent", func() string {
-			m := p.metrics()
+		p.waitMetrics("profiles to be sent", func(m metrics) string {
 			balance := m.ledger("local").balance()
 			require(t, balance == "", "%s", balance)
 			sent = m.ledger("local").sent
@@ -126,8 +125,7 @@ func (p *program) waitEmptied() {
 // waitRefused waits until the store takes nothing, the log says why, and profiles wait.
 func (p *program) waitRefused(why string) {
 	p.t.Helper()
-	p.wait("a refusal for "+why, func() string {
-		m := p.metrics()
+	p.waitMetrics("a refusal for "+why, func(m metrics) string {
 		balance := m.ledger("local").balance()
 		require(p.t, balance == "", "%s", balance)
 		switch {
@@ -321,8 +319,7 @@ func TestStoreDirectoryIsRemovedInTheSandbox(t *testing.T) {
 	_ = p.cmd.Process.Kill()
 	<-p.done
 	p = run(t, config)
-	p.wait("them to be stored", func() string {
-		m := p.metrics()
+	p.waitMetrics("them to be stored", func(m metrics) string {
 		return unless(m.sum("profpull_store_profiles") >= queued && m.sum("profpull_store_up") == 1,
 			"%v", m.sum("profpull_store_profiles"))
 	})

@@ -559,10 +559,8 @@ func TestStoredProfilesGetNames(t *testing.T) {
 	write := "write:\n  - {name: local, url: \"store://" + dir + "/store\"}\n"
 	p := run(t, strings.Split(debugConfig(native.serve(t), "http://127.0.0.1:1", ""), "write:")[0]+write)
 	p.wait("two stored profiles", func() string {
-		if n := p.metrics().sum("profpull_store_profiles"); n < 2 {
-			return fmt.Sprint(n)
-		}
-		return ""
+		n := p.metrics().sum("profpull_store_profiles")
+		return unless(n >= 2, "%v", n)
 	})
 	if text := p.stackNames(); !strings.Contains(text, "app!0x") || strings.Contains(text, "Cart") {
 		t.Fatal(text)

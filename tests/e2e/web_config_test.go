@@ -47,10 +47,8 @@ write: [{url: "http://127.0.0.1:1"}]
 		return resp.StatusCode, resp.Header, string(body)
 	}
 	p.wait("the server", func() string {
-		if status, _, text := ask(stranger, "/-/healthy", "", ""); status != 200 {
-			return text
-		}
-		return ""
+		status, _, text := ask(stranger, "/-/healthy", "", "")
+		return unless(status == 200, "%s", text)
 	})
 	for _, c := range []struct {
 		path, user, password string
