@@ -51,103 +51,63 @@ func TestAnswers(t *testing.T) {
 	s, err := Start()
 	check.Must(t, err)
 	t.Cleanup(s.Down)
+	set := func(name, value string) func(r *http.Request) {
+		return func(r *http.Request) { r.Header.Set(name, value) }
+	}
+	signing := func(more string) []string { return append(usual[:3:3], more) }
 	for _, c := range []struct {
-		name, code string // code "" for what is taken
-		request    func() *http.Request
+		name, code         string // code "" for what is taken
+		path               string // "": a
+		id, region, secret string // "": the right ones; id "none": not signed
+		signed             []string
+		before, after      func(r *http.Request) // the signature
 	}{
-		{"good", "", func() *http.Request {
-			r := put(s, "env%3Dtest/a%2Bb/%C3%A4.pb.gz", "a")
-			authorize(s, r, KeyID, Region, usual...)
-			return r
-		}},
-		{"unsigned", "AccessDenied", func() *http.Request { return put(s, "a", "a") }},
-		{"basic", "AuthorizationHeaderMalformed", func() *http.Request {
-			r := put(s, "a", "a")
-			r.SetBasicAuth(KeyID, Secret)
-			return r
-		}},
-		{"another key", "InvalidAccessKeyId", func() *http.Request {
-			r := put(s, "a", "a")
-			authorize(s, r, "OTHER", Region, usual...)
-			return r
-		}},
-		{"another region", "AuthorizationHeaderMalformed", func() *http.Request {
-			r := put(s, "a", "a")
-			authorize(s, r, KeyID, "eu-other-2", usual...)
-			return r
-		}},
-		{"another secret", "SignatureDoesNotMatch", func() *http.Request {
-			r := put(s, "a", "a")
-			authorize(&Server{Secret: "other"}, r, KeyID, Region, usual...)
-			return r
-		}},
-		{"another path than was signed", "SignatureDoesNotMatch", func() *http.Request {
-			r := put(s, "a", "a")
-			authorize(s, r, KeyID, Region, usual...)
-			r.URL.Path += "b"
-			return r
-		}},
-		{"another body than was signed", "XAmzContentSHA256Mismatch", func() *http.Request {
-			r := put(s, "a", "a")
-			authorize(s, r, KeyID, Region, usual...)
-			r.Body = io.NopCloser(strings.NewReader("b"))
-			return r
-		}},
-		{"a header that is not signed", "AccessDenied", func() *http.Request {
-			r := put(s, "a", "a")
-			authorize(s, r, KeyID, Region, usual...)
-			r.Header.Set("X-Amz-Meta-Profpull", "{}")
-			return r
-		}},
-		{"headers in disorder", "SignatureDoesNotMatch", func() *http.Request {
-			r := put(s, "a", "a")
-			authorize(s, r, KeyID, Region, "x-amz-date", "x-amz-content-sha256", "host")
-			return r
-		}},
-		{"a token that nobody asked for", "ExpiredToken", func() *http.Request {
-			r := put(s, "a", "a")
-			r.Header.Set("X-Amz-Security-Token", "t")
-			authorize(s, r, KeyID, Region, append(usual[:3:3], "x-amz-security-token")...)
-			return r
-		}},
-		{"of yesterday", "RequestTimeTooSkewed", func() *http.Request {
-			r := put(s, "a", "a")
-			r.Header.Set("X-Amz-Date", time.Now().Add(-24*time.Hour).UTC().Format(stamp))
-			authorize(s, r, KeyID, Region, usual...)
-			return r
-		}},
-		{"in chunks", "MissingContentLength", func() *http.Request {
-			r := put(s, "a", "a")
-			authorize(s, r, KeyID, Region, usual...)
-			r.ContentLength = -1
-			return r
-		}},
-		{"POST", "MethodNotAllowed", func() *http.Request {
-			r := put(s, "a", "a")
-			r.Method = http.MethodPost
-			authorize(s, r, KeyID, Region, usual...)
-			return r
-		}},
-		{"another bucket", "NoSuchBucket", func() *http.Request {
-			r := put(s, "a", "a")
-			r.URL.Path = "/others/a"
-			authorize(s, r, KeyID, Region, usual...)
-			return r
-		}},
-		{"a long key", "KeyTooLongError", func() *http.Request {
-			r := put(s, strings.Repeat("a", maxKey+1), "a")
-			authorize(s, r, KeyID, Region, usual...)
-			return r
-		}},
-		{"much metadata", "MetadataTooLarge", func() *http.Request {
-			r := put(s, "a", "a")
-			r.Header.Set("X-Amz-Meta-Profpull", strings.Repeat("a", maxMetadata))
-			authorize(s, r, KeyID, Region, append(usual[:3:3], "x-amz-meta-profpull")...)
-			return r
-		}},
+		{name: "good", path: "env%3Dtest/a%2Bb/%C3%A4.pb.gz"},
+		{name: "unsigned", code: "AccessDenied", id: "none"},
+		{name: "basic", code: "AuthorizationHeaderMalformed", id: "none",
+			after: func(r *http.Request) { r.SetBasicAuth(KeyID, Secret) }},
+		{name: "another key", code: "InvalidAccessKeyId", id: "OTHER"},
+		{name: "another region", code: "AuthorizationHeaderMalformed", region: "eu-other-2"},
+		{name: "another secret", code: "SignatureDoesNotMatch", secret: "other"},
+		{name: "another path than was signed", code: "SignatureDoesNotMatch",
+			after: func(r *http.Request) { r.URL.Path += "b" }},
+		{name: "another body than was signed", code: "XAmzContentSHA256Mismatch",
+			after: func(r *http.Request) { r.Body = io.NopCloser(strings.NewReader("b")) }},
+		{name: "a header that is not signed", code: "AccessDenied", after: set("X-Amz-Meta-Profpull", "{}")},
+		{name: "headers in disorder", code: "SignatureDoesNotMatch",
+			signed: []string{"x-amz-date", "x-amz-content-sha256", "host"}},
+		{name: "a token that nobody asked for", code: "ExpiredToken",
+			before: set("X-Amz-Security-Token", "t"), signed: signing("x-amz-security-token")},
+		{name: "of yesterday", code: "RequestTimeTooSkewed",
+			before: set("X-Amz-Date", time.Now().Add(-24*time.Hour).UTC().Format(stamp))},
+		{name: "in chunks", code: "MissingContentLength", after: func(r *http.Request) { r.ContentLength = -1 }},
+		{name: "POST", code: "MethodNotAllowed", before: func(r *http.Request) { r.Method = http.MethodPost }},
+		{name: "another bucket", code: "NoSuchBucket", before: func(r *http.Request) { r.URL.Path = "/others/a" }},
+		{name: "a long key", code: "KeyTooLongError", path: strings.Repeat("a", maxKey+1)},
+		{name: "much metadata", code: "MetadataTooLarge",
+			before: set("X-Amz-Meta-Profpull", strings.Repeat("a", maxMetadata)), signed: signing("x-amz-meta-profpull")},
 	} {
+		or := func(value, otherwise string) string {
+			if value == "" {
+				return otherwise
+			}
+			return value
+		}
+		r := put(s, or(c.path, "a"), "a")
+		if c.before != nil {
+			c.before(r)
+		}
+		if c.signed == nil {
+			c.signed = usual
+		}
+		if c.id != "none" {
+			authorize(&Server{Secret: or(c.secret, Secret)}, r, or(c.id, KeyID), or(c.region, Region), c.signed...)
+		}
+		if c.after != nil {
+			c.after(r)
+		}
 		before := len(s.Objects())
-		resp, err := http.DefaultClient.Do(c.request())
+		resp, err := http.DefaultClient.Do(r)
 		check.Require(t, err == nil, "%v %v", c.name, err)
 		body, _ := io.ReadAll(resp.Body)
 		resp.Body.Close()
@@ -163,14 +123,10 @@ func TestAnswers(t *testing.T) {
 func TestSignatureOfAQuery(t *testing.T) {
 	s := &Server{Secret: "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"}
 	r, err := http.NewRequest(http.MethodGet, "https://examplebucket.s3.amazonaws.com/?max-keys=2&prefix=J", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	content := sum(nil)
 	r.Header.Set("X-Amz-Date", "20130524T000000Z")
 	r.Header.Set("X-Amz-Content-Sha256", content)
 	a := authorization{date: "20130524", region: "us-east-1", signed: usual}
-	if got := s.sign(r, a, content); got != "34b48302e7b5fa45bde8084f4b7868a86f0a534bc59db6670ed5711ef69dc6f7" {
-		t.Errorf("signature %s", got)
-	}
+	check.Equal(t, "signature", s.sign(r, a, content), "34b48302e7b5fa45bde8084f4b7868a86f0a534bc59db6670ed5711ef69dc6f7")
 }
