@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"profpull.test/e2e/cmd/internal/measure"
 	"strings"
 	"syscall"
 	"time"
@@ -40,7 +41,7 @@ type bareSample struct {
 
 // takeBare asks the loop what it has done so far; it answers a signal.
 func takeBare(p *process) (s bareSample) {
-	check(p.cmd.Process.Signal(syscall.SIGUSR1))
+	measure.Check(p.cmd.Process.Signal(syscall.SIGUSR1))
 	text, err := p.stdout.ReadString('\n')
 	if err != nil {
 		p.failed(0, "the bare loop ended", err)

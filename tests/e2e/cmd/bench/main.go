@@ -46,9 +46,7 @@ var (
 var adminAddress, sinkAddress = loop.Host() + ":4041", loop.Host() + ":4040"
 
 func main() {
-	flag.Parse()
-	log.SetFlags(0)
-	log.SetPrefix("bench: ")
+	measure.Begin("bench")
 	if *smoke {
 		*nTargets, *interval, *seconds = 10, 2*time.Second, 2*time.Second
 	}
@@ -112,11 +110,11 @@ type process struct {
 // launch starts a program, on one core if wanted, with its stderr in a file. stdin may be nil.
 func launch(core int, stdin io.Reader, name string, args ...string) *process {
 	cmd, err := measure.Command(*pinned, core, logName(core), name, args...)
-	check(err)
+	measure.Check(err)
 	cmd.Stdin = stdin
 	out, err := cmd.StdoutPipe()
-	check(err)
-	check(cmd.Start())
+	measure.Check(err)
+	measure.Check(cmd.Start())
 	return &process{cmd: cmd, stdout: bufio.NewReader(out)}
 }
 
@@ -148,7 +146,7 @@ func startFakes() *process {
 	if err != nil {
 		p.failed(1, "the fakes did not start", err)
 	}
-	check(json.Unmarshal(line, &p.hello))
+	measure.Check(json.Unmarshal(line, &p.hello))
 	return p
 }
 
@@ -170,7 +168,7 @@ scrape_configs:
   - {name: main, url: "http://%[4]s", sample_labels: {repair: %[7]t}}
 %[8]s`, l.interval, adminAddress, list.String(), sinkAddress, *delta, l.types == 5, *repair, recordSection(*record))
 	file := filepath.Join(*dir, "bench.yaml")
-	check(os.WriteFile(file, []byte(text), 0o600))
+	measure.Check(os.WriteFile(file, []byte(text), 0o600))
 	return file
 }
 
@@ -190,11 +188,5 @@ func waitReady(p *process) {
 		if time.Now().After(deadline) {
 			p.failed(0, "the program is not ready", err)
 		}
-	}
-}
-
-func check(err error) {
-	if err != nil {
-		log.Fatal(err)
 	}
 }

@@ -46,7 +46,7 @@ func takePeer(p, fakes *process) (c cost) {
 
 // accepted asks the fakes what has arrived so far; they answer a signal.
 func (p *process) accepted() (n float64) {
-	check(p.cmd.Process.Signal(syscall.SIGUSR1))
+	measure.Check(p.cmd.Process.Signal(syscall.SIGUSR1))
 	text, err := p.stdout.ReadString('\n')
 	if err != nil {
 		p.failed(1, "the fakes ended", err)
@@ -78,6 +78,6 @@ pyroscope.write "main" {
 }
 `, targets.String(), l.interval, l.types == 5, sinkAddress)
 	file := filepath.Join(*dir, "peer.alloy")
-	check(os.WriteFile(file, []byte(text), 0o600))
+	measure.Check(os.WriteFile(file, []byte(text), 0o600))
 	return file
 }

@@ -53,12 +53,12 @@ func takeSample(p, fakes *process) sample {
 
 func cpu(pid int) (user, system float64) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	check(err)
+	measure.Check(err)
 	// The name may hold spaces; after its parenthesis come state and numbers.
 	fields := strings.Fields(string(text[strings.LastIndexByte(string(text), ')')+1:]))
 	number := func(i int) float64 {
 		v, err := strconv.ParseFloat(fields[i], 64)
-		check(err)
+		measure.Check(err)
 		return v / clockTicks
 	}
 	return number(11), number(12)
@@ -66,7 +66,7 @@ func cpu(pid int) (user, system float64) {
 
 func (s *sample) readStatus(pid int) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-	check(err)
+	measure.Check(err)
 	for _, line := range strings.Split(string(text), "\n") {
 		key, value, _ := strings.Cut(line, ":")
 		fields := strings.Fields(value)
@@ -86,14 +86,14 @@ func (s *sample) readStatus(pid int) {
 		}
 	}
 	fds, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", pid))
-	check(err)
+	measure.Check(err)
 	s.fds = len(fds)
 }
 
 func (s *sample) readMetrics() {
 	begin := time.Now()
 	resp, err := http.Get("http://" + adminAddress + "/metrics")
-	check(err)
+	measure.Check(err)
 	defer resp.Body.Close()
 	buckets := map[float64]float64{}
 	s.metricsSize, err = measure.Samples(resp.Body, func(sample string, value float64) {
@@ -101,7 +101,7 @@ func (s *sample) readMetrics() {
 		name, labels, _ := strings.Cut(sample, "{")
 		s.take(name, labels, value, buckets)
 	})
-	check(err)
+	measure.Check(err)
 	s.metricsTime = time.Since(begin)
 	for le, count := range buckets {
 		s.late = append(s.late, bucket{le, count})
@@ -119,7 +119,7 @@ func (s *sample) take(name, labels string, value float64, buckets map[float64]fl
 		s.inFlight += value
 	case "profpull_scrape_lateness_seconds_bucket":
 		le, err := strconv.ParseFloat(label(labels, "le"), 64)
-		check(err)
+		measure.Check(err)
 		buckets[le] += value
 	case "profpull_write_accepted_profiles_total":
 		s.accepted += value

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"sync"
 
+	"profpull.test/e2e/cmd/internal/measure"
 	"profpull.test/e2e/fakes/kube"
 )
 
@@ -29,9 +30,9 @@ func startAPI() *api {
 	a := &api{protobuf: *encoding == "protobuf", waiting: make(chan struct{}, 100), events: make(chan []byte)}
 	a.hold()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	check(err)
+	measure.Check(err)
 	a.url = "http://" + listener.Addr().String()
-	go func() { check(http.Serve(listener, a)) }()
+	go func() { measure.Check(http.Serve(listener, a)) }()
 	return a
 }
 

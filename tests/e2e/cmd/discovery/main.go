@@ -7,12 +7,12 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"log"
 	"math"
 	"net"
 	"net/http"
 	"time"
 
+	"profpull.test/e2e/cmd/internal/measure"
 	"profpull.test/e2e/fakes/pprof"
 )
 
@@ -37,9 +37,7 @@ const (
 )
 
 func main() {
-	flag.Parse()
-	log.SetFlags(0)
-	log.SetPrefix("bench: ")
+	measure.Begin("bench")
 	port := startTargets()
 	sink = fmt.Sprintf("http://127.0.0.1:%d", port)
 	kept := makePods(*nPods, *podSize, true, port)
@@ -97,12 +95,6 @@ func line(name, format string, args ...any) {
 	fmt.Printf("  %-44s %s\n", name, fmt.Sprintf(format, args...))
 }
 
-func check(err error) {
-	if err != nil {
-		log.Fatal(err)
-	}
-}
-
 func mib(bytes float64) float64 { return bytes / (1 << 20) }
 
 // settle waits for the program to have done what it does when a list is over.
@@ -112,7 +104,7 @@ func settle() { time.Sleep(3 * time.Second) }
 // profiles are pushed to. It returns the port.
 func startTargets() int {
 	listener, err := net.Listen("tcp", "0.0.0.0:0")
-	check(err)
+	measure.Check(err)
 	body := pprof.Gzip(pprof.Make("heap", pprof.Options{Functions: 20}))
 	handler := func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodGet {
@@ -122,13 +114,13 @@ func startTargets() int {
 		_, _ = io.Copy(io.Discard, r.Body)
 		w.Header().Set("Content-Type", "application/proto")
 	}
-	go func() { check(http.Serve(listener, http.HandlerFunc(handler))) }()
+	go func() { measure.Check(http.Serve(listener, http.HandlerFunc(handler))) }()
 	return listener.Addr().(*net.TCPAddr).Port
 }
 
 func freePort() int {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	check(err)
+	measure.Check(err)
 	defer listener.Close()
 	return listener.Addr().(*net.TCPAddr).Port
 }

@@ -49,7 +49,7 @@ write:
 func startProgram(server, sink string, interval time.Duration, more string) *program {
 	p := &program{admin: fmt.Sprintf("127.0.0.1:%d", freePort()), log: filepath.Join(*dir, "profpull.log")}
 	file := filepath.Join(*dir, "discovery.yaml")
-	check(os.WriteFile(file, []byte(fmt.Sprintf(configText, interval, p.admin, server, sink)+more), 0o600))
+	measure.Check(os.WriteFile(file, []byte(fmt.Sprintf(configText, interval, p.admin, server, sink)+more), 0o600))
 	name, args := *programPath, []string{"run", "--config", file}
 	if *wrapper != "" {
 		args = append(append(strings.Fields(*wrapper)[1:], name), args...)
@@ -57,8 +57,8 @@ func startProgram(server, sink string, interval time.Duration, more string) *pro
 	}
 	var err error
 	p.cmd, err = measure.Command(*pinned, 0, p.log, name, args...)
-	check(err)
-	check(p.cmd.Start())
+	measure.Check(err)
+	measure.Check(p.cmd.Start())
 	return p
 }
 
@@ -73,7 +73,7 @@ func (p *program) end() {
 // server, which works for this program only.
 func (p *program) cpu() float64 {
 	files, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", p.cmd.Process.Pid))
-	check(err)
+	measure.Check(err)
 	sum := 0.0
 	for _, file := range files {
 		name, _ := os.ReadFile(filepath.Join(filepath.Dir(file), "comm"))
@@ -82,7 +82,7 @@ func (p *program) cpu() float64 {
 			continue // the thread has ended, or does not count
 		}
 		ns, err := strconv.ParseFloat(strings.Fields(string(text))[0], 64)
-		check(err)
+		measure.Check(err)
 		sum += ns / 1e9
 	}
 	return sum
@@ -91,19 +91,19 @@ func (p *program) cpu() float64 {
 // status is a field of /proc/PID/status in bytes: VmRSS, or VmHWM for the peak.
 func (p *program) status(field string) float64 {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
-	check(err)
+	measure.Check(err)
 	_, rest, found := strings.Cut(string(text), field+":")
 	if !found {
 		log.Fatalf("no %s in /proc/PID/status", field)
 	}
 	kib, err := strconv.ParseFloat(strings.Fields(rest)[0], 64)
-	check(err)
+	measure.Check(err)
 	return kib * 1024
 }
 
 // resetPeak makes VmHWM begin again from what is resident now.
 func (p *program) resetPeak() {
-	check(os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", p.cmd.Process.Pid), []byte("5"), 0))
+	measure.Check(os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", p.cmd.Process.Pid), []byte("5"), 0))
 }
 
 type metrics map[string]float64
@@ -117,7 +117,7 @@ func (p *program) metrics() metrics {
 	defer resp.Body.Close()
 	m := metrics{}
 	_, err = measure.Samples(resp.Body, func(name string, value float64) { m[name] = value })
-	check(err)
+	measure.Check(err)
 	return m
 }
 
@@ -146,7 +146,7 @@ func late(before, after metrics, share float64) float64 {
 		if strings.HasPrefix(key, name) {
 			_, rest, _ := strings.Cut(key, `le="`)
 			le, err := strconv.ParseFloat(rest[:strings.IndexByte(rest, '"')], 64)
-			check(err)
+			measure.Check(err)
 			counts[le] += after[key] - before[key]
 			total = math.Max(total, counts[le])
 		}

@@ -13,7 +13,6 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"log"
 	"math"
 	"net/http"
 	"os"
@@ -23,6 +22,7 @@ import (
 	"time"
 
 	"profpull.test/e2e/cmd/internal/growth"
+	"profpull.test/e2e/cmd/internal/measure"
 	"profpull.test/e2e/fakes/kube"
 	"profpull.test/e2e/fakes/loop"
 	"profpull.test/e2e/fakes/pprof"
@@ -47,7 +47,7 @@ func main() {
 	startAny(*answering)
 	startKube(*kubeconfig, addresses, out)
 	line, err := json.Marshal(out)
-	check(err)
+	measure.Check(err)
 	fmt.Println(string(line))
 
 	stop := make(chan os.Signal, 1)
@@ -63,12 +63,6 @@ func main() {
 		}
 	}
 	report(served(), server)
-}
-
-func check(err error) {
-	if err != nil {
-		log.Fatal(err)
-	}
 }
 
 // makeOptions returns those of each target.
@@ -135,13 +129,13 @@ func functionsFor(bytes float64) int {
 func startTargets(n int, shared bool, options func(i int) target.Options) (addresses []string, served func() int64) {
 	if shared {
 		many, err := target.StartMany(n, options)
-		check(err)
+		measure.Check(err)
 		return many.Addrs, many.Served
 	}
 	var all []*target.Target
 	for i := 0; i < n; i++ {
 		t, err := target.Start(options(i))
-		check(err)
+		measure.Check(err)
 		all = append(all, t)
 		addresses = append(addresses, t.Addr())
 	}
@@ -158,7 +152,7 @@ func startSink(addr string, cheap bool, out map[string]any) *pyroscope.Server {
 		return nil
 	}
 	s, err := pyroscope.Start(pyroscope.Options{Addr: addr, Cheap: cheap})
-	check(err)
+	measure.Check(err)
 	out["sink"] = s.URL()
 	return s
 }
@@ -171,7 +165,7 @@ func startAny(addr string) {
 		_, _ = io.Copy(io.Discard, r.Body)
 		w.Header().Set("Content-Type", "application/x-protobuf")
 	}), nil)
-	check(err)
+	measure.Check(err)
 }
 
 func startKube(kubeconfig string, targets []string, out map[string]any) {
@@ -179,11 +173,11 @@ func startKube(kubeconfig string, targets []string, out map[string]any) {
 		return
 	}
 	s, err := kube.Start(kube.Options{})
-	check(err)
+	measure.Check(err)
 	for i, t := range targets {
 		s.Put(kube.Annotated(fmt.Sprintf("shop-%d", i), t, "cpu", "memory", "goroutine", "mutex", "block"))
 	}
-	check(s.WriteKubeconfig(kubeconfig))
+	measure.Check(s.WriteKubeconfig(kubeconfig))
 	out["kubernetes"], out["kubeconfig"] = s.URL(), kubeconfig
 }
 
@@ -207,7 +201,7 @@ func report(served int64, server *pyroscope.Server) {
 		out["cpu_seconds"] = time.Duration(usage.Utime.Nano() + usage.Stime.Nano()).Seconds()
 	}
 	line, err := json.Marshal(out)
-	check(err)
+	measure.Check(err)
 	fmt.Println(string(line))
 }
 

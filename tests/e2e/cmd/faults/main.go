@@ -46,9 +46,7 @@ const late = time.Second
 var adminAddress, sinkAddress = loop.Host() + ":4041", loop.Host() + ":4040"
 
 func main() {
-	flag.Parse()
-	log.SetFlags(0)
-	log.SetPrefix("faults: ")
+	measure.Begin("faults")
 	fakes := launch("fakes", *fakesPath, "-targets", fmt.Sprint(*nGood), "-sizes", "small", "-sink", sinkAddress, "-cheap")
 	defer fakes.end()
 	bad := startBad()
@@ -62,12 +60,6 @@ func main() {
 	report(before, take(p), bad)
 }
 
-func check(err error) {
-	if err != nil {
-		log.Fatal(err)
-	}
-}
-
 // ---- processes ----------------------------------------------------------------------------------
 
 type process struct {
@@ -77,10 +69,10 @@ type process struct {
 
 func launch(name, path string, args ...string) *process {
 	cmd, err := measure.Command(false, 0, filepath.Join(*dir, name+".log"), path, args...)
-	check(err)
+	measure.Check(err)
 	out, err := cmd.StdoutPipe()
-	check(err)
-	check(cmd.Start())
+	measure.Check(err)
+	measure.Check(cmd.Start())
 	return &process{cmd: cmd, stdout: bufio.NewReader(out)}
 }
 
@@ -96,8 +88,8 @@ func (p *process) end() {
 func (p *process) targets() []string {
 	var hello struct{ Targets []string }
 	line, err := p.stdout.ReadBytes('\n')
-	check(err)
-	check(json.Unmarshal(line, &hello))
+	measure.Check(err)
+	measure.Check(json.Unmarshal(line, &hello))
 	return hello.Targets
 }
 
@@ -105,7 +97,7 @@ func startBad() []*hostile.Peer {
 	var all []*hostile.Peer
 	for i := 0; i < *nBad; i++ {
 		peer, err := hostile.Start(hostile.Kind(*kind))
-		check(err)
+		measure.Check(err)
 		all = append(all, peer)
 	}
 	return all
@@ -123,7 +115,7 @@ scrape_configs:
   - {name: main, url: "http://%s"}
 `, *interval, *timeout, adminAddress, job("good", good, ""), job("bad", addresses, *badKeys), sinkAddress)
 	file := filepath.Join(*dir, "faults.yaml")
-	check(os.WriteFile(file, []byte(text), 0o600))
+	measure.Check(os.WriteFile(file, []byte(text), 0o600))
 	return file
 }
 
@@ -168,7 +160,7 @@ type sample struct {
 func take(p *process) sample {
 	s := sample{at: time.Now(), scrapes: map[string]float64{}}
 	resp, err := http.Get("http://" + adminAddress + "/metrics")
-	check(err)
+	measure.Check(err)
 	defer resp.Body.Close()
 	_, err = measure.Samples(resp.Body, func(text string, value float64) {
 		name, labels, _ := strings.Cut(text, "{")
@@ -183,7 +175,7 @@ func take(p *process) sample {
 			s.cpu = time.Duration(value * float64(time.Second))
 		}
 	})
-	check(err)
+	measure.Check(err)
 	return s
 }
 

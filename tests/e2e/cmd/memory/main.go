@@ -39,12 +39,6 @@ var (
 	sinkDown    = flag.Bool("sink-down", false, "the destination refuses connections")
 )
 
-func check(err error) {
-	if err != nil {
-		log.Fatal(err)
-	}
-}
-
 // ---- the fakes ---------------------------------------------------------------------------------
 
 // largeHeaps is a heap for each good program, of a few that differ.
@@ -81,7 +75,7 @@ func start(n int, bodies []map[string][]byte) []*target.Target {
 	var all []*target.Target
 	for i := 0; i < n; i++ {
 		t, err := target.Start(target.Options{Quiet: true, Functions: 3, Bodies: bodies[i%len(bodies)]})
-		check(err)
+		measure.Check(err)
 		all = append(all, t)
 	}
 	return all
@@ -131,8 +125,8 @@ func run(g *cgroup.Group, config string) *process {
 	}
 	var err error
 	p.cmd, err = measure.Command(false, 0, p.log, "/bin/sh", "-c", script, *programPath, config, at)
-	check(err)
-	check(p.cmd.Start())
+	measure.Check(err)
+	measure.Check(p.cmd.Start())
 	go func() { p.done <- p.cmd.Wait() }()
 	return p
 }
@@ -222,7 +216,7 @@ func main() {
 	}
 	good, pods := start(*nGood, largeHeaps()), start(*nBad, bad)
 	sink, err := pyroscope.Start(pyroscope.Options{Cheap: true})
-	check(err)
+	measure.Check(err)
 	url := sink.URL()
 	if *sinkDown {
 		url = "http://127.0.0.1:1"
@@ -232,7 +226,7 @@ func main() {
 	if *budgetMiB > 0 {
 		budget = fmt.Sprintf(", memory_limit: %dMiB", *budgetMiB)
 	}
-	check(os.WriteFile(config, []byte(fmt.Sprintf(configText, *interval, list(good), list(pods), url, budget)), 0o600))
+	measure.Check(os.WriteFile(config, []byte(fmt.Sprintf(configText, *interval, list(good), list(pods), url, budget)), 0o600))
 	p := run(g, config)
 	m, took, alive := p.watch(p.admin())
 	print(m)
@@ -252,8 +246,8 @@ func main() {
 func stored(plain []byte) []byte {
 	var out bytes.Buffer
 	w, err := gzip.NewWriterLevel(&out, gzip.NoCompression)
-	check(err)
+	measure.Check(err)
 	_, _ = w.Write(plain)
-	check(w.Close())
+	measure.Check(w.Close())
 	return out.Bytes()
 }

@@ -6,13 +6,13 @@ package main
 import (
 	"flag"
 	"fmt"
-	"log"
 	"os"
 	"path/filepath"
 	"strings"
 	"time"
 
 	"profpull.test/e2e/cmd/internal/growth"
+	"profpull.test/e2e/cmd/internal/measure"
 	"profpull.test/e2e/fakes/target"
 )
 
@@ -28,9 +28,7 @@ var (
 )
 
 func main() {
-	flag.Parse()
-	log.SetFlags(0)
-	log.SetPrefix("outage: ")
+	measure.Begin("outage")
 	b := growth.NewBodies()
 	targets := b.Targets(*nTargets)
 	sinks := map[string]*growth.Sink{"main": growth.NewSink("main")}
@@ -46,7 +44,7 @@ func main() {
 	sinks["main"].Server.DownBetweenRequests()
 	time.Sleep(*down)
 	p.Line("at the end of the outage")
-	growth.Check(sinks["main"].Server.Up())
+	measure.Check(sinks["main"].Server.Up())
 	back := time.Now()
 	time.Sleep(*interval + *interval/3)
 	want := b.Grown(targets)
@@ -81,7 +79,7 @@ func writeConfig(targets []*target.Target, sinks map[string]*growth.Sink) string
 		fmt.Fprintf(&text, "  - {name: %s, url: %q%s}\n", name, s.Server.URL(), queueKey())
 	}
 	config := filepath.Join(*dir, "outage.yaml")
-	growth.Check(os.WriteFile(config, []byte(text.String()), 0o600))
+	measure.Check(os.WriteFile(config, []byte(text.String()), 0o600))
 	return config
 }
 

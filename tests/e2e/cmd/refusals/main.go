@@ -6,7 +6,6 @@ package main
 import (
 	"flag"
 	"fmt"
-	"log"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -44,19 +43,11 @@ var refusals = []refusal{
 }
 
 func main() {
-	flag.Parse()
-	log.SetFlags(0)
-	log.SetPrefix("refusals: ")
+	measure.Begin("refusals")
 	for _, r := range refusals {
 		refuse(r)
 	}
 	away()
-}
-
-func check(err error) {
-	if err != nil {
-		log.Fatal(err)
-	}
 }
 
 // ---- runs ---------------------------------------------------------------------------------------
@@ -73,15 +64,15 @@ func start(protocol string, options pyroscope.Options) *run {
 	var lists []string
 	for i := 0; i < *nTargets; i++ {
 		tg, err := target.Start(target.Options{})
-		check(err)
+		measure.Check(err)
 		r.targets = append(r.targets, tg)
 		lists = append(lists, fmt.Sprintf("{targets: [%q], labels: {service_name: s%d, __tenant_id__: s%d}}", tg.Addr(), i, i))
 	}
 	var err error
 	r.server, err = pyroscope.Start(options)
-	check(err)
+	measure.Check(err)
 	config := filepath.Join(*dir, "refusals.yaml")
-	check(os.WriteFile(config, []byte(fmt.Sprintf(`global: {scrape_interval: %s}
+	measure.Check(os.WriteFile(config, []byte(fmt.Sprintf(`global: {scrape_interval: %s}
 scrape_configs:
   - job_name: all
     profiles: {memory: {enabled: false}, mutex: {enabled: false}, block: {enabled: false}, process_cpu: {enabled: false}}
@@ -91,8 +82,8 @@ write:
 `, *interval, strings.Join(lists, ", "), protocol, r.server.URL())), 0o600))
 	cmd, err := measure.Command(false, 0, filepath.Join(*dir, "profpull.log"), *programPath, "run", "--config", config,
 		"--listen", "", "--drain-timeout", "1s")
-	check(err)
-	check(cmd.Start())
+	measure.Check(err)
+	measure.Check(cmd.Start())
 	r.end = func() {
 		_ = cmd.Process.Signal(syscall.SIGTERM)
 		_ = cmd.Wait()
@@ -152,7 +143,7 @@ func away() {
 	time.Sleep(*span)
 	before := r.server.Count()
 	back := time.Now()
-	check(r.server.Up())
+	measure.Check(r.server.Up())
 	for r.server.Count() == before && time.Since(back) < 6*time.Minute {
 		time.Sleep(10 * time.Millisecond)
 	}

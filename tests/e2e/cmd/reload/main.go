@@ -9,7 +9,6 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"log"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -17,6 +16,7 @@ import (
 	"time"
 
 	"profpull.test/e2e/cmd/internal/growth"
+	"profpull.test/e2e/cmd/internal/measure"
 	"profpull.test/e2e/fakes/configmap"
 	"profpull.test/e2e/fakes/target"
 )
@@ -37,13 +37,11 @@ const (
 )
 
 func main() {
-	flag.Parse()
-	log.SetFlags(0)
-	log.SetPrefix("reload: ")
+	measure.Begin("reload")
 	b := growth.NewBodies()
 	targets := b.Targets(*nTargets)
 	sink := growth.NewSink("main")
-	growth.Check(os.MkdirAll(filepath.Join(*dir, "volume"), 0o755))
+	measure.Check(os.MkdirAll(filepath.Join(*dir, "volume"), 0o755))
 	l := &load{volume: filepath.Join(*dir, "volume"), jobs: jobsText(targets), sink: sink}
 	l.write(0)
 	p := growth.Start(*pinned, *dir, *programPath, filepath.Join(l.volume, fileName))
@@ -102,8 +100,8 @@ func (l *load) write(version int) {
 	if version%2 == 1 {
 		text += "unknown_key: 1\n"
 	}
-	growth.Check(configmap.Write(l.volume, fmt.Sprint(version), fileName, text))
-	growth.Check(configmap.Remove(l.volume, fmt.Sprint(version-1)))
+	measure.Check(configmap.Write(l.volume, fmt.Sprint(version), fileName, text))
+	measure.Check(configmap.Remove(l.volume, fmt.Sprint(version-1)))
 }
 
 // run reloads at the rate, and returns how long that has taken.
@@ -114,7 +112,7 @@ func (l *load) run(p *growth.Program, d time.Duration) time.Duration {
 		l.version++
 		l.write(l.version)
 		resp, err := http.Post(p.Admin+"/-/reload", "", nil)
-		growth.Check(err)
+		measure.Check(err)
 		_, _ = io.Copy(io.Discard, resp.Body)
 		resp.Body.Close()
 		want := http.StatusOK

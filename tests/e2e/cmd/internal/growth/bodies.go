@@ -5,11 +5,11 @@ package growth
 
 import (
 	"fmt"
-	"log"
 	"math"
 	"sort"
 	"sync"
 
+	"profpull.test/e2e/cmd/internal/measure"
 	"profpull.test/e2e/fakes/pprof"
 	"profpull.test/e2e/fakes/target"
 )
@@ -32,13 +32,6 @@ type Bodies struct {
 type body struct {
 	once sync.Once
 	gz   []byte
-}
-
-// Check ends the process if there is an error.
-func Check(err error) {
-	if err != nil {
-		log.Fatal(err)
-	}
 }
 
 // NewBodies makes those that do not grow.
@@ -65,7 +58,7 @@ func (b *Bodies) Targets(n int) []*target.Target {
 	var targets []*target.Target
 	for i := 0; i < n; i++ {
 		t, err := target.Start(b.Options(i))
-		Check(err)
+		measure.Check(err)
 		targets = append(targets, t)
 	}
 	return targets
@@ -117,7 +110,7 @@ func (b *Bodies) Grown(targets []*target.Target) map[string]int64 {
 		key := fmt.Sprint(set, path, n)
 		if known[key] == nil {
 			s, err := pprof.QuickSums(b.get(set, path, n))
-			Check(err)
+			measure.Check(err)
 			known[key] = s
 		}
 		return known[key]

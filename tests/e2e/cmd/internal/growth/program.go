@@ -28,8 +28,8 @@ func Start(pinned bool, dir, program, config string, args ...string) *Program {
 	listen := loop.Host() + ":4041"
 	args = append([]string{"run", "--config", config, "--listen", listen}, args...)
 	cmd, err := measure.Command(pinned, 0, filepath.Join(dir, "profpull.log"), program, args...)
-	Check(err)
-	Check(cmd.Start())
+	measure.Check(err)
+	measure.Check(cmd.Start())
 	return &Program{Admin: "http://" + listen, wait: cmd.Wait, pid: cmd.Process.Pid}
 }
 
@@ -51,12 +51,12 @@ func WaitUntil(d time.Duration, over func() bool) {
 // Status is a value in bytes of /proc/PID/status.
 func (p *Program) Status(key string) int64 {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.pid))
-	Check(err)
+	measure.Check(err)
 	for _, line := range strings.Split(string(text), "\n") {
 		var n int64
 		if strings.HasPrefix(line, key+":") {
 			_, err := fmt.Sscan(strings.TrimPrefix(line, key+":"), &n)
-			Check(err)
+			measure.Check(err)
 			return n << 10
 		}
 	}
@@ -66,9 +66,9 @@ func (p *Program) Status(key string) int64 {
 // Get reads a page of the admin server.
 func (p *Program) Get(path string, read func(page io.Reader) error) {
 	resp, err := http.Get(p.Admin + path)
-	Check(err)
+	measure.Check(err)
 	defer resp.Body.Close()
-	Check(read(resp.Body))
+	measure.Check(read(resp.Body))
 }
 
 // Metrics calls f with each sample, as measure.Samples does.
@@ -127,12 +127,12 @@ func (p *Program) Line(when string) {
 // CPU is the time that the program has used, in seconds.
 func (p *Program) CPU() float64 {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.pid))
-	Check(err)
+	measure.Check(err)
 	fields := strings.Fields(string(text[strings.LastIndexByte(string(text), ')')+1:]))
 	var user, system float64
 	_, err = fmt.Sscan(fields[11], &user)
-	Check(err)
+	measure.Check(err)
 	_, err = fmt.Sscan(fields[12], &system)
-	Check(err)
+	measure.Check(err)
 	return (user + system) / 100
 }

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"profpull.test/e2e/cmd/internal/measure"
 	"profpull.test/e2e/fakes/pprof"
 	"profpull.test/e2e/fakes/pyroscope"
 )
@@ -24,7 +25,7 @@ func NewSink(name string) *Sink {
 	s := &Sink{name: name, sums: map[string]int64{}}
 	var err error
 	s.Server, err = pyroscope.Start(pyroscope.Options{Cheap: true, Take: s.take})
-	Check(err)
+	measure.Check(err)
 	return s
 }
 
@@ -34,7 +35,7 @@ func (s *Sink) take(r pyroscope.Received) {
 	if counts {
 		var err error
 		sums, err = pprof.QuickSums(r.Raw)
-		Check(err)
+		measure.Check(err)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

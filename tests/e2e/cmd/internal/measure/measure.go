@@ -3,8 +3,10 @@ package measure
 
 import (
 	"bufio"
+	"flag"
 	"fmt"
 	"io"
+	"log"
 	"os"
 	"os/exec"
 	"runtime"
@@ -12,6 +14,20 @@ import (
 	"strings"
 	"syscall"
 )
+
+// Begin reads the flags of a benchmark, whose name begins each line of its log.
+func Begin(name string) {
+	flag.Parse()
+	log.SetFlags(0)
+	log.SetPrefix(name + ": ")
+}
+
+// Check ends the benchmark if there is an error.
+func Check(err error) {
+	if err != nil {
+		log.Fatal(err)
+	}
+}
 
 // Command is a program on one core, if pinned and there is more than one, that dies with this
 // process. Its stderr goes to a file.
