@@ -83,9 +83,7 @@ func askOf(t *testing.T, base, method string, request map[string]any, ret any) s
 	text, err := io.ReadAll(resp.Body)
 	must(t, err)
 	require(t, resp.StatusCode == http.StatusOK, "%s %s: %s %s", method, body, resp.Status, text)
-	if err := json.Unmarshal(text, ret); err != nil {
-		t.Fatalf("%s: %v in %s", method, err, text)
-	}
+	decode(t, text, ret)
 	return resp.Header.Get("X-Profpull-Partial")
 }
 

@@ -49,9 +49,7 @@ func linesOf(t *testing.T, text string) (all []map[string]any) {
 	t.Helper()
 	for _, line := range strings.Split(strings.TrimSpace(text), "\n") {
 		var one map[string]any
-		if err := json.Unmarshal([]byte(line), &one); err != nil {
-			t.Fatalf("%v in %s", err, text)
-		}
+		decode(t, []byte(line), &one)
 		all = append(all, one)
 	}
 	return all

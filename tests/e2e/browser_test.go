@@ -126,9 +126,8 @@ func (b *browser) call(method string, params map[string]any) map[string]any {
 	require(b.t, err == nil, "%s: %v", method, err)
 	select {
 	case got := <-answer:
-		if e := got["error"]; e != nil {
-			b.t.Fatalf("%s: %v", method, e)
-		}
+		e := got["error"]
+		require(b.t, e == nil, "%s: %v", method, e)
 		result, _ := got["result"].(map[string]any)
 		return result
 	case <-time.After(patience()):

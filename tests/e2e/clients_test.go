@@ -64,9 +64,7 @@ func postProfile(t *testing.T, url string, data []byte) listed {
 	require(t, resp.StatusCode == 200 && strings.HasPrefix(string(text), `{"code":200,`),
 		"%s: %s: %s", url, resp.Status, text)
 	var answer struct{ Body listed }
-	if err := json.Unmarshal(text, &answer); err != nil {
-		t.Fatalf("%s: %v: %s", url, err, text)
-	}
+	decode(t, text, &answer)
 	return answer.Body
 }
 

@@ -79,9 +79,8 @@ func TestImportFromTheEnvironment(t *testing.T) {
 	} {
 		cmd := command(t, append(append([]string{"import", "--name", "cart", "--type", "cpu"}, c.flags...), cartProfile(t))...)
 		cmd.Env = append(os.Environ(), "PROFPULL_URL="+c.url, "PROFPULL_CONFIG="+c.config)
-		if r := callCommand(t, cmd, ""); r.code != c.code || !strings.Contains(r.stdout+r.stderr, c.want) {
-			t.Errorf("%+v: %+v", c, r)
-		}
+		r := callCommand(t, cmd, "")
+		expect(t, r.code == c.code && strings.Contains(r.stdout+r.stderr, c.want), "%+v: %+v", c, r)
 	}
 }
 

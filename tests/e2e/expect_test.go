@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -45,6 +46,13 @@ func lacks(t testing.TB, what, text string, parts ...string) {
 	for _, part := range parts {
 		expect(t, !strings.Contains(text, part), "%s: %q must not be in:\n%s", what, part, text)
 	}
+}
+
+// decode reads JSON, which must be in order.
+func decode(t testing.TB, text []byte, into any) {
+	t.Helper()
+	err := json.Unmarshal(text, into)
+	require(t, err == nil, "%v in %s", err, text)
 }
 
 // hasLabels fails the test for each label of pairs ("job", "pods", ...) that has another value.

@@ -36,9 +36,7 @@ func askJSON(t *testing.T, p *program, method string, request map[string]any, re
 	must(t, err)
 	status, answer := askQuerier(t, p, method, "application/json", body)
 	require(t, status == http.StatusOK, "%s %s: %d %s", method, body, status, answer)
-	if err := json.Unmarshal(answer, ret); err != nil {
-		t.Fatalf("%s: %s in %s", method, err, answer)
-	}
+	decode(t, answer, ret)
 }
 
 type names struct {

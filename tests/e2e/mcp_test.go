@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -59,9 +58,7 @@ scrape_configs:
 		text, _ := io.ReadAll(resp.Body)
 		var a mcpAnswer
 		if len(text) > 0 && text[0] == '{' {
-			if err := json.Unmarshal(text, &a); err != nil {
-				t.Fatalf("%s: %v", text, err)
-			}
+			decode(t, text, &a)
 		}
 		return resp.StatusCode, a
 	}
@@ -99,9 +96,7 @@ scrape_configs:
 	var got []mcpAnswer
 	for _, line := range strings.Split(strings.TrimSpace(r.stdout), "\n") {
 		var a mcpAnswer
-		if err := json.Unmarshal([]byte(line), &a); err != nil {
-			t.Fatalf("%q: %v", line, err)
-		}
+		decode(t, []byte(line), &a)
 		got = append(got, a)
 	}
 	if r.code != exitDone || len(got) != 5 || got[0].Result.ProtocolVersion != "2025-06-18" || len(got[1].Result.Tools) < 6 ||

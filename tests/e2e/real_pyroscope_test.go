@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -79,9 +78,7 @@ func stacksOf(t *testing.T, text string) []string {
 		Unit string
 		Root frame
 	}
-	if err := json.Unmarshal([]byte(text), &got); err != nil {
-		t.Fatalf("%v\n%.500s", err, text)
-	}
+	decode(t, []byte(text), &got)
 	stacks := []string{got.Unit}
 	var visit func(f frame, path string)
 	visit = func(f frame, path string) {

@@ -3,7 +3,6 @@ package e2e
 import (
 	"bytes"
 	"encoding/binary"
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"os"
@@ -76,9 +75,7 @@ func TestS3Real(t *testing.T) {
 			From, Until time.Time
 			Labels      map[string]string
 		}
-		if err := json.Unmarshal([]byte(o.Metadata["profpull"]), &note); err != nil {
-			t.Fatalf("%s: %v in %q", key, err, o.Metadata)
-		}
+		decode(t, []byte(o.Metadata["profpull"]), &note)
 		expect(t, note.Labels["service_name"] == "shop/cart" && note.Labels["note"] == "zwei  Wörter 🎉" && !note.Until.Before(note.From) && o.Puts == 2,
 			"%s: %+v", key, note)
 	}
