@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -167,14 +168,19 @@ static void fail_query(struct exchange *x, const struct err *err)
 
 /* ---- lists ----------------------------------------------------------------------------------- */
 
+struct item {
+    int64_t time_ns;
+    size_t number; /* in the order of the scan */
+    struct sv text;
+};
+
 struct list {
     const struct exchange *x;
     const struct question *question;
     struct arena *arena;
-    struct sv *items; /* newest first */
+    struct item *items; /* max + 1 elements: one more than is shown says that there are more */
     size_t n;
     size_t max;
-    bool more;
     struct err *err;
     bool failed;
 };
@@ -199,7 +205,7 @@ static bool add_item(struct list *l, const struct store_body *body)
     buf_init(&text, l->x->bytes_max);
     bool ok = profefe_put_profile(&p, &text);
     const char *copy = ok ? arena_strndup(l->arena, text.data, text.len) : NULL;
-    l->items[l->n] = (struct sv){copy, text.len};
+    l->items[l->n] = (struct item){p.time_ns, l->n, {copy, text.len}};
     buf_done(&text);
     return copy != NULL;
 }
@@ -207,10 +213,6 @@ static bool add_item(struct list *l, const struct store_body *body)
 static bool profefe_on_body(void *arg, const struct store_body *body)
 {
     struct list *l = arg;
-    if (l->n == l->max) {
-        l->more = true;
-        return false;
-    }
     if (exchange_is_over(l->x, l->err)) {
         l->failed = true;
         return false;
@@ -224,11 +226,22 @@ static bool profefe_on_body(void *arg, const struct store_body *body)
     return true;
 }
 
+/* The oldest comes first. Of the same time, that is the one that the scan has visited last. */
+static int by_age(const void *a, const void *b)
+{
+    const struct item *x = a;
+    const struct item *y = b;
+    if (x->time_ns != y->time_ns) {
+        return x->time_ns < y->time_ns ? -1 : 1;
+    }
+    return x->number > y->number ? -1 : x->number < y->number;
+}
+
 static bool collect(struct list *l, struct err *err)
 {
     size_t limit = l->question->limit;
     l->max = limit > 0 && limit < PROFEFE_LIST_MAX ? limit : PROFEFE_LIST_MAX;
-    l->items = arena_array(l->arena, l->max, sizeof(*l->items));
+    l->items = arena_array(l->arena, l->max + 1, sizeof(*l->items));
     if (l->items == NULL) {
         return err_memory(err);
     }
@@ -236,21 +249,26 @@ static bool collect(struct list *l, struct err *err)
         .range = l->question->range, .newest_first = true, .limit = l->max + 1};
     scan.range.partial = l->x->partial;
     scan.range.peers = ask_peers(l->x, l->x->deadline_ms);
-    return store_each_body(l->x->options->served->store, &scan, profefe_on_body, l, err) &&
-           !l->failed;
+    bool ok =
+        store_each_body(l->x->options->served->store, &scan, profefe_on_body, l, err) && !l->failed;
+    if (ok && l->n > 0) {
+        qsort(l->items, l->n, sizeof(l->items[0]), by_age);
+    }
+    return ok;
 }
 
 static void put_list(struct exchange *x, const struct list *l)
 {
     buf_puts(&x->reply, "{\"code\":200,\"body\":[");
-    for (size_t i = l->n; i > 0; i--) {
-        buf_append(&x->reply, l->items[i - 1].p, l->items[i - 1].n);
-        buf_puts(&x->reply, i > 1 ? "," : "");
+    bool more = l->n > l->max;
+    for (size_t i = more ? 1 : 0; i < l->n; i++) {
+        buf_append(&x->reply, l->items[i].text.p, l->items[i].text.n);
+        buf_puts(&x->reply, i + 1 < l->n ? "," : "");
     }
     buf_puts(&x->reply, "]}\n");
     x->content_type = "application/json";
     /* A list that ends at the limit of the client is not truncated: the client expects no more. */
-    if (l->more && l->max != l->question->limit) {
+    if (more && l->max != l->question->limit) {
         buf_puts(&x->headers, "X-Profpull-Truncated: true\r\n");
         metric_inc(metrics_single(x->options->metrics, METRIC_COUNTER,
                                   "profpull_query_lists_truncated_total",

@@ -291,8 +291,7 @@ static bool note_set(struct catalogue *c, int64_t set_id, struct err *err)
            err_memory(err);
 }
 
-static bool add_row(struct catalogue *c, const struct catalogue_row *row, int64_t set_id,
-                    struct err *err)
+static bool add_row(struct catalogue *c, const struct catalogue_row *row, struct err *err)
 {
     void *rows = c->rows;
     bool ok = grow(&rows, &c->rows_cap, c->n_rows, sizeof(c->rows[0]), err);
@@ -301,12 +300,12 @@ static bool add_row(struct catalogue *c, const struct catalogue_row *row, int64_
         return false;
     }
     c->rows[c->n_rows++] = *row;
-    return note_set(c, set_id, err);
+    return note_set(c, row->set_id, err);
 }
 
 static bool take_row(struct catalogue *c, const struct row *r, struct err *err)
 {
-    struct catalogue_row row = {.row = r->id, .columns = r->columns};
+    struct catalogue_row row = {.row = r->id, .set_id = r->set_id, .columns = r->columns};
     for (size_t column = 0; column < r->set.n_types && !is_other_service(c, r); column++) {
         const struct store_series *series = NULL;
         if ((r->columns >> column & 1) == 0) {
@@ -318,7 +317,7 @@ static bool take_row(struct catalogue *c, const struct row *r, struct err *err)
         }
         row.matched |= (uint64_t)(series != NULL) << column;
     }
-    return add_row(c, &row, r->set_id, err);
+    return add_row(c, &row, err);
 }
 
 static bool read_row(struct catalogue *c, struct db *db, sqlite3_stmt *st, struct row *r,
@@ -406,14 +405,15 @@ bool catalogue_read_list(struct catalogue *c, const struct series_list *list, st
     for (size_t i = 0; ok && i < list->n; i++) {
         const struct series_row *from = &list->rows[i];
         const struct known_text *k = know(c, from, err);
-        struct catalogue_row row = {.row = from->id, .columns = from->columns};
+        struct catalogue_row row = {
+            .row = from->id, .set_id = from->set_id, .columns = from->columns};
         for (size_t col = 0; k != NULL && ok && col < k->n_types; col++) {
             if ((from->columns >> col & 1) != 0 && k->series[col] != NULL) {
                 row.matched |= UINT64_C(1) << col;
                 ok = add_match(c, from->id, k->series[col], err);
             }
         }
-        ok = ok && k != NULL && add_row(c, &row, from->set_id, err);
+        ok = ok && k != NULL && add_row(c, &row, err);
     }
     return ok;
 }

@@ -16,6 +16,7 @@
 /* A series row of a file. */
 struct catalogue_row {
     int64_t row;
+    int64_t set_id;
     uint64_t columns; /* bit i: the sum of sample type i was not always 0 */
     uint64_t matched; /* bit i: the series of sample type i matches the selector */
     bool shared;      /* another row of the same set has a match, too */

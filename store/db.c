@@ -720,6 +720,21 @@ bool db_is_read_only(const struct db *db)
     return sqlite3_db_readonly(db->handle, "main") == 1;
 }
 
+size_t db_memory(const struct db *db)
+{
+    static const int parts[] = {SQLITE_DBSTATUS_CACHE_USED, SQLITE_DBSTATUS_SCHEMA_USED,
+                                SQLITE_DBSTATUS_STMT_USED};
+    size_t bytes = db->body_cap;
+    for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+        int now = 0;
+        int most = 0;
+        if (sqlite3_db_status(db->handle, parts[i], &now, &most, 0) == SQLITE_OK && now > 0) {
+            bytes += (size_t)now;
+        }
+    }
+    return bytes;
+}
+
 void db_close(struct db *db)
 {
     for (size_t i = 0; i < DB_STATEMENTS; i++) {

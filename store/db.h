@@ -148,6 +148,8 @@ bool db_finish_large(struct db *db, struct err *err);
 void db_close(struct db *db); /* does nothing if it is closed already */
 /* Returns true if SQLite has opened the file for reading only, because it cannot be written. */
 bool db_is_read_only(const struct db *db);
+/* Returns the bytes of memory that an open database holds. */
+size_t db_memory(const struct db *db);
 
 /* Returns a statement, ready for its parameters to be bound; NULL with err. */
 sqlite3_stmt *db_statement(struct db *db, enum db_statement s, struct err *err);

@@ -177,13 +177,19 @@ bool store_has_room(struct store *s, uint64_t bytes, size_t n, struct err *err);
 
 /* ---- connections for reading (readers.c) ----------------------------------------------------- */
 
+/* Limits of the connections that stay open. One to a file on the disk holds up to four descriptors.
+ * One to an object of an archive holds none, and a query of some months reads an object for each
+ * day. All together hold at most STORE_IDLE_BYTES_MAX, most of which are cached pages. */
 #define STORE_IDLE_READERS_MAX 16
+#define STORE_IDLE_REMOTE_MAX 128
+#define STORE_IDLE_BYTES_MAX ((size_t)64 * 1024 * 1024)
 
 struct reader_conn {
     struct store_file *file; /* a reference to the file */
     struct db db;
     uint64_t inode; /* of a file on disk: it shows whether another file has replaced it */
     bool empty;
+    size_t bytes; /* memory that it holds while it is idle */
     struct reader_conn *next;
 };
 /* Takes an idle connection to a file, or opens a new one. Returns NULL with err. Returns NULL with
@@ -193,6 +199,8 @@ struct reader_conn *store_reader_take(struct store *s, struct store_file *f, boo
 /* Gives a connection back. If the connection has a fault, it is closed, and its file gets the
  * fault, with err as the reason. */
 void store_reader_give(struct store *s, struct reader_conn *c, const struct err *err);
+/* Returns the memory of all idle connections in bytes. */
+size_t store_readers_bytes(struct store *s);
 /* Closes the idle connections to a file, or to all files (NULL). */
 void store_readers_close(struct store *s, const struct store_file *f);
 
@@ -324,6 +332,7 @@ struct store_metrics {
     struct metric_cell *merges_bytes;
     struct metric_cell *unmergeable;
     struct metric_cell *merge_failures;
+    struct metric_cell *opened;
 };
 
 /* The options that store_configure() changes. */
@@ -356,8 +365,7 @@ struct store {
     size_t n_files;
     size_t files_cap;
     struct series_lists *series; /* of the files that do not change; has a lock of its own */
-    struct reader_conn *idle;
-    size_t n_idle;
+    struct reader_conn *idle;    /* the one that was used last comes first */
     struct store_bad *bad;
     size_t n_bad;
     /* The members below are used by the thread that puts. They have a lock of their own, because

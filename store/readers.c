@@ -16,7 +16,6 @@ static struct reader_conn *take_idle(struct store *s, const struct store_file *f
     struct reader_conn *c = *at;
     if (c != NULL) {
         *at = c->next;
-        s->n_idle--;
     }
     pthread_mutex_unlock(&s->lock);
     return c;
@@ -27,6 +26,15 @@ static void conn_free(struct reader_conn *c)
     db_close(&c->db);
     store_file_unref(c->file);
     free(c);
+}
+
+static void conns_free(struct reader_conn *c)
+{
+    while (c != NULL) {
+        struct reader_conn *next = c->next;
+        conn_free(c);
+        c = next;
+    }
 }
 
 /* Returns false if the file does not exist: opening it would create it again. *ret_inode is 0 if
@@ -64,7 +72,7 @@ static struct reader_conn *take_idle_local(struct store *s, const struct store_f
 }
 
 /* Opens a file of the archive. NULL with err. */
-static struct reader_conn *open_remote(struct store_file *f, struct err *err)
+static struct reader_conn *open_remote(struct store *s, struct store_file *f, struct err *err)
 {
     struct reader_conn *c = calloc(1, sizeof(*c));
     if (c == NULL) {
@@ -72,6 +80,7 @@ static struct reader_conn *open_remote(struct store_file *f, struct err *err)
         return NULL;
     }
     c->file = store_file_ref(f);
+    metric_inc(s->metrics.opened);
     if (!archive_open_db(f, &c->db, err)) {
         conn_free(c);
         return NULL;
@@ -119,6 +128,7 @@ static struct reader_conn *open_local(struct store *s, struct store_file *f, uin
     }
     c->file = store_file_ref(f);
     c->inode = inode;
+    metric_inc(s->metrics.opened);
     if (!open_conn(s, c, ret_skip, err)) {
         conn_free(c);
         return NULL;
@@ -133,11 +143,37 @@ struct reader_conn *store_reader_take(struct store *s, struct store_file *f, boo
     *ret_skip = false;
     if (f->object != NULL) {
         struct reader_conn *r = take_idle(s, f);
-        return r != NULL ? r : open_remote(f, err);
+        return r != NULL ? r : open_remote(s, f, err);
     }
     *ret_skip = !is_there(s, f, &inode);
     struct reader_conn *c = *ret_skip ? NULL : take_idle_local(s, f, inode);
     return c != NULL || *ret_skip ? c : open_local(s, f, inode, ret_skip, err);
+}
+
+/* Takes those idle connections off the list that exceed a limit, which were not used for longest.
+ * Returns them as a list. Under the lock. */
+static struct reader_conn *take_surplus(struct store *s)
+{
+    size_t local = 0;
+    size_t remote = 0;
+    size_t bytes = 0;
+    struct reader_conn *surplus = NULL;
+    for (struct reader_conn **at = &s->idle; *at != NULL;) {
+        struct reader_conn *c = *at;
+        bool is_remote = c->file->object != NULL;
+        size_t *n = is_remote ? &remote : &local;
+        if (*n < (is_remote ? STORE_IDLE_REMOTE_MAX : STORE_IDLE_READERS_MAX) &&
+            c->bytes <= STORE_IDLE_BYTES_MAX - bytes) {
+            ++*n;
+            bytes += c->bytes;
+            at = &c->next;
+        } else {
+            *at = c->next;
+            c->next = surplus;
+            surplus = c;
+        }
+    }
+    return surplus;
 }
 
 void store_reader_give(struct store *s, struct reader_conn *c, const struct err *err)
@@ -155,30 +191,30 @@ void store_reader_give(struct store *s, struct reader_conn *c, const struct err 
         conn_free(c);
         return;
     }
-    struct reader_conn *surplus = NULL;
+    c->bytes = db_memory(&c->db);
     pthread_mutex_lock(&s->lock);
     bool keep = !c->file->gone && c->file->fault == DB_FINE;
     if (keep) {
         c->next = s->idle;
         s->idle = c;
-        s->n_idle++;
     }
-    if (s->n_idle > STORE_IDLE_READERS_MAX) {
-        struct reader_conn **at = &s->idle;
-        while ((*at)->next != NULL) {
-            at = &(*at)->next;
-        }
-        surplus = *at;
-        *at = NULL;
-        s->n_idle--;
-    }
+    struct reader_conn *surplus = take_surplus(s);
     pthread_mutex_unlock(&s->lock);
     if (!keep) {
         conn_free(c);
     }
-    if (surplus != NULL) {
-        conn_free(surplus);
+    conns_free(surplus);
+}
+
+size_t store_readers_bytes(struct store *s)
+{
+    size_t bytes = 0;
+    pthread_mutex_lock(&s->lock);
+    for (const struct reader_conn *c = s->idle; c != NULL; c = c->next) {
+        bytes += c->bytes;
     }
+    pthread_mutex_unlock(&s->lock);
+    return bytes;
 }
 
 void store_readers_close(struct store *s, const struct store_file *f)
@@ -192,17 +228,12 @@ void store_readers_close(struct store *s, const struct store_file *f)
             *at = c->next;
             c->next = closing;
             closing = c;
-            s->n_idle--;
         } else {
             at = &c->next;
         }
     }
     pthread_mutex_unlock(&s->lock);
-    while (closing != NULL) {
-        struct reader_conn *next = closing->next;
-        conn_free(closing);
-        closing = next;
-    }
+    conns_free(closing);
 }
 
 void store_scan_begin(struct store *s, struct store_file *f)

@@ -255,6 +255,9 @@ static bool add_peers(struct scan *c, struct store_file ***files, size_t *n, str
 
 static bool scan_file(struct scan *c, struct store_file *f, struct err *err)
 {
+    if (store_file_until_ns(f) < c->floor_ns) {
+        return true;
+    }
     if (f->slices != NULL) {
         return scan_peer(c, f, err);
     }

@@ -16,17 +16,29 @@ struct found {
     int64_t series; /* the first series row that leads to the profile */
 };
 
+/* A series row that matches. */
+struct wanted_row {
+    int64_t set_id;
+    int64_t row;
+    uint64_t matched; /* see struct catalogue_row */
+};
+
 struct bodies_job {
     const struct store_scan *scan;
     bool (*visit)(void *arg, const struct store_body *body);
     void *arg;
     size_t visited;
     int64_t names_until_ms; /* see struct store_body; 0: no names are wanted */
+    struct piece piece;     /* working memory; made on first use */
     /* The members below describe the file that is being visited. */
+    struct wanted_row *rows;
+    size_t n_rows;
+    size_t rows_cap;
+    /* The profiles to visit next: those of one set if the scan is by_series, otherwise all. */
     struct found *found;
     size_t n_found;
     size_t cap;
-    struct map *merges; /* the merges that were visited already */
+    struct map *merges; /* those that were visited already; a merge has profiles of one set */
     struct arena *arena;
     int64_t set_id; /* the set that was read last; 0: none */
     struct set set;
@@ -97,23 +109,57 @@ static void sort_found(struct bodies_job *job)
     }
 }
 
-/* Lists the profiles of the file that have a matching series. */
-static bool find_profiles(struct scan *c, struct bodies_job *job, struct err *err)
+static int by_set(const void *a, const void *b)
 {
-    struct piece p;
-    bool ok = piece_init(&p, err);
-    job->n_found = 0;
-    for (size_t i = 0; ok && i < c->catalogue.n_rows; i++) {
-        const struct catalogue_row *row = &c->catalogue.rows[i];
-        piece_start(c, &p, row->row);
-        while (ok && row->matched != 0) {
-            ok = piece_next(c, &p, err) && add_found(job, &p, row->matched, err);
-            if (p.n < SCAN_PIECE) {
-                break;
-            }
+    const struct wanted_row *x = a;
+    const struct wanted_row *y = b;
+    if (x->set_id != y->set_id) {
+        return x->set_id < y->set_id ? -1 : 1;
+    }
+    return x->row < y->row ? -1 : x->row > y->row;
+}
+
+/* Lists the matching rows of the file, in order of sets. */
+static bool list_rows(const struct scan *c, struct bodies_job *job, struct err *err)
+{
+    job->n_rows = 0;
+    if (c->catalogue.n_rows > job->rows_cap) {
+        struct wanted_row *rows = reallocarray(job->rows, c->catalogue.n_rows, sizeof(rows[0]));
+        if (rows == NULL) {
+            return err_memory(err);
+        }
+        job->rows = rows;
+        job->rows_cap = c->catalogue.n_rows;
+    }
+    for (size_t i = 0; i < c->catalogue.n_rows; i++) {
+        const struct catalogue_row *r = &c->catalogue.rows[i];
+        if (r->matched != 0) {
+            job->rows[job->n_rows++] = (struct wanted_row){r->set_id, r->row, r->matched};
         }
     }
-    free(p.at);
+    if (job->n_rows > 1) {
+        qsort(job->rows, job->n_rows, sizeof(job->rows[0]), by_set);
+    }
+    return true;
+}
+
+/* Lists the profiles of the rows from i on: of those of one set if `of_set`, otherwise of all.
+ * *ret_next is the index of the first row that is left. A file may have millions of profiles, but a
+ * set has some thousands. */
+static bool find_profiles(struct scan *c, struct bodies_job *job, size_t i, bool of_set,
+                          size_t *ret_next, struct err *err)
+{
+    struct piece *p = &job->piece;
+    bool ok = p->at != NULL || piece_init(p, err);
+    int64_t set_id = job->rows[i].set_id;
+    job->n_found = 0;
+    for (; ok && i < job->n_rows && (!of_set || job->rows[i].set_id == set_id); i++) {
+        piece_start(c, p, job->rows[i].row);
+        do {
+            ok = piece_next(c, p, err) && add_found(job, p, job->rows[i].matched, err);
+        } while (ok && p->n == SCAN_PIECE);
+    }
+    *ret_next = i;
     sort_found(job);
     return ok;
 }
@@ -302,16 +348,20 @@ static bool is_first(struct bodies_job *job, const struct body_row *r, bool *ret
            err_memory(err);
 }
 
-static bool bodies_of_file(struct scan *c, struct err *err)
+/* Forgets the merges that were visited. */
+static bool forget_merges(struct bodies_job *job, struct err *err)
 {
-    struct bodies_job *job = c->job;
-    job->set_id = 0;
-    map_free(job->merges, NULL);
-    job->merges = map_new();
-    if (job->merges == NULL) {
-        return err_memory(err);
+    if (job->merges == NULL || map_count(job->merges) > 0) {
+        map_free(job->merges, NULL);
+        job->merges = map_new();
     }
-    bool ok = find_profiles(c, job, err);
+    return job->merges != NULL || err_memory(err);
+}
+
+/* Visits the profiles that were listed last. */
+static bool visit_found(struct scan *c, struct bodies_job *job, struct err *err)
+{
+    bool ok = true;
     for (size_t i = 0; ok && i < job->n_found && !c->stopped; i++) {
         size_t at = job->scan->newest_first ? job->n_found - 1 - i : i;
         struct body_row r;
@@ -324,13 +374,127 @@ static bool bodies_of_file(struct scan *c, struct err *err)
     return ok;
 }
 
+static bool bodies_of_file(struct scan *c, struct err *err)
+{
+    struct bodies_job *job = c->job;
+    job->set_id = 0;
+    bool ok = list_rows(c, job, err);
+    for (size_t i = 0; ok && i < job->n_rows && !c->stopped;) {
+        ok = forget_merges(job, err) && find_profiles(c, job, i, job->scan->by_series, &i, err) &&
+             visit_found(c, job, err);
+    }
+    return ok;
+}
+
 static void job_done(struct bodies_job *job)
 {
+    free(job->rows);
+    free(job->piece.at);
     free(job->found);
     free(job->series);
     map_free(job->merges, NULL);
     arena_free(job->arena);
 }
+
+/* ---- the newest profiles --------------------------------------------------------------------- */
+
+/* The times of the newest bodies of a scan: a heap whose first element is the oldest of them. */
+struct newest {
+    struct bodies_job bodies;
+    int64_t *times;
+    size_t n;
+    size_t cap;
+    size_t max;
+};
+
+static void swap(int64_t *a, int64_t *b)
+{
+    int64_t v = *a;
+    *a = *b;
+    *b = v;
+}
+
+/* Moves the first element to its place. */
+static void sift_down(int64_t *heap, size_t n)
+{
+    for (size_t i = 0, child; (child = 2 * i + 1) < n; i = child) {
+        child += child + 1 < n && heap[child + 1] < heap[child];
+        if (heap[i] <= heap[child]) {
+            break;
+        }
+        swap(&heap[i], &heap[child]);
+    }
+}
+
+static bool add_time(struct newest *k, int64_t time_ns, struct err *err)
+{
+    if (k->n == k->max) {
+        k->times[0] = time_ns > k->times[0] ? time_ns : k->times[0];
+        sift_down(k->times, k->n);
+        return true;
+    }
+    if (k->n == k->cap) {
+        size_t cap = k->cap == 0 ? 256 : 2 * k->cap;
+        int64_t *times = reallocarray(k->times, cap, sizeof(times[0]));
+        if (times == NULL) {
+            return err_memory(err);
+        }
+        k->times = times;
+        k->cap = cap;
+    }
+    k->times[k->n++] = time_ns;
+    for (size_t i = k->n - 1; i > 0 && k->times[i] < k->times[(i - 1) / 2]; i = (i - 1) / 2) {
+        swap(&k->times[i], &k->times[(i - 1) / 2]);
+    }
+    return true;
+}
+
+/* Adds the bodies of a file that are among the newest. */
+static bool newest_of_file(struct scan *c, struct err *err)
+{
+    struct newest *k = c->job;
+    size_t next;
+    bool ok = forget_merges(&k->bodies, err) && list_rows(c, &k->bodies, err) &&
+              (k->bodies.n_rows == 0 || find_profiles(c, &k->bodies, 0, false, &next, err));
+    for (size_t i = k->bodies.n_rows == 0 ? 0 : k->bodies.n_found; ok && i-- > 0;) {
+        const struct found *f = &k->bodies.found[i];
+        struct body_row r;
+        bool found;
+        bool first = false;
+        if (k->n == k->max && f->time_ns <= k->times[0]) {
+            break;
+        }
+        ok = read_profile_row(c, f->profile, &r, &found, err) &&
+             (!found || is_first(&k->bodies, &r, &first, err)) &&
+             (!first || add_time(k, f->time_ns, err));
+    }
+    c->floor_ns = k->n == k->max ? k->times[0] : 0;
+    return ok;
+}
+
+/* Moves the beginning of the range, so that as many bodies are left as the limit of the scan says:
+ * the newest ones of all files. Files of several writers cover the same time, so the newest ones of
+ * one file are not the newest of all. */
+static bool cut_range(struct store *s, struct store_scan *scan, struct err *err)
+{
+    struct store_scan heads = {.range = scan->range};
+    struct newest k = {.bodies.scan = &heads, .max = scan->limit};
+    struct scan c = {.store = s,
+                     .range = &heads.range,
+                     .peers = {.kind = SLICE_HEADS},
+                     .visit_file = newest_of_file,
+                     .job = &k};
+    heads.range.partial = NULL; /* the visits note what cannot be read */
+    bool ok = scan_run(&c, true, err);
+    if (ok && k.n == k.max) {
+        scan->range.from_ns = k.times[0];
+    }
+    free(k.times);
+    job_done(&k.bodies);
+    return ok;
+}
+
+/* ---- all bodies ------------------------------------------------------------------------------ */
 
 /* Returns the time until which the profiles of a scan that begins now may wait for names; 0: no
  * names are wanted. */
@@ -344,13 +508,17 @@ bool store_each_body(struct store *s, const struct store_scan *scan,
                      bool (*visit)(void *arg, const struct store_body *body), void *arg,
                      struct err *err)
 {
-    struct bodies_job job = {.scan = scan,
+    struct store_scan all = *scan;
+    if (scan->newest_first && scan->limit > 0 && !cut_range(s, &all, err)) {
+        return false;
+    }
+    struct bodies_job job = {.scan = &all,
                              .visit = visit,
                              .arg = arg,
                              .arena = arena_new(STORE_BLOB_MAX * 4),
                              .names_until_ms = names_until_ms(s)};
     struct scan c = {.store = s,
-                     .range = &scan->range,
+                     .range = &all.range,
                      .peers = {.kind = scan->with_data ? SLICE_BODIES : SLICE_HEADS},
                      .visit_file = bodies_of_file,
                      .job = &job};

@@ -60,6 +60,9 @@ static void make_metrics(struct store *s)
     m->merge_failures = cell_of(s, METRIC_COUNTER, "profpull_store_merge_failures_total",
                                 "Passes over a file of the store that ended before all of its "
                                 "profiles were merged.");
+    m->opened = cell_of(s, METRIC_COUNTER, "profpull_store_readers_opened_total",
+                        "Files of the store, and objects of its archive, that queries have opened "
+                        "because they were not open any more.");
     m->bad_rows = cell_of(s, METRIC_COUNTER, "profpull_store_damaged_profiles_total",
                           "Profiles that were read and whose bytes have changed on the disk.");
     m->lost = cell_of(s, METRIC_COUNTER, "profpull_store_lost_profiles_total",
@@ -87,6 +90,9 @@ static void store_collect(struct metrics_out *out, void *arg)
     metrics_out_family(out, "profpull_store_series_bytes",
                        "Memory for the series of files that do not change.", METRIC_GAUGE);
     metrics_out_sample(out, labels, 1, (double)series_lists_bytes(s->series));
+    metrics_out_family(out, "profpull_store_readers_bytes",
+                       "Bytes of memory of the files that stay open for queries.", METRIC_GAUGE);
+    metrics_out_sample(out, labels, 1, (double)store_readers_bytes(s));
     metrics_out_family(out, "profpull_store_up",
                        "Whether the store is open and its directory can be used.", METRIC_GAUGE);
     metrics_out_sample(out, labels, 1, stats.open && !s->cut_off ? 1 : 0);

@@ -226,16 +226,18 @@ struct store_body {
     const struct store_names *names;
     int64_t names_until_ms; /* for names->name() */
 };
-/* Visits each profile of the range that has a matching series once, in order of time unless
- * by_series is set. Without with_data, data is empty, and no bytes are read from the disk.
- * newest_first and limit (0: none) are for lists. */
+/* Visits each profile of the range that has a matching series once, file by file, and within a file
+ * in order of time unless by_series is set. Files of several writers may cover the same time.
+ * Without with_data, data is empty, and no bytes are read from the disk. */
 struct store_scan {
     struct store_range range;
     bool with_data;
+    /* The newest file comes first, and so does the newest profile of each file. */
     bool newest_first;
+    /* Number of profiles to visit; 0: all. With newest_first, they are the newest of all files. */
     size_t limit;
     /* Within a file, visit by series, then by time: what profiles have in common is then still in
-     * the caches of the processor. */
+     * the caches of the processor, and the profiles of one set at a time are listed in memory. */
     bool by_series;
 };
 bool store_each_body(struct store *s, const struct store_scan *scan,

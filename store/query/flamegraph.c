@@ -46,7 +46,7 @@ static int64_t minus(int64_t a, int64_t b)
 
 static bool no_room(struct err *err)
 {
-    return err_set(err, ERR_LIMIT, "the result does not fit into the memory of a query");
+    return err_set(err, ERR_LIMIT, QUERY_NO_ROOM);
 }
 
 /* ---- bars ------------------------------------------------------------------------------------ */

@@ -31,7 +31,7 @@ uint64_t query_seed(void)
 
 bool query_no_room(struct err *err)
 {
-    return err_set(err, ERR_LIMIT, "the result does not fit into the memory of a query");
+    return err_set(err, ERR_LIMIT, QUERY_NO_ROOM);
 }
 
 static int64_t clamp_ms(int64_t ms)

@@ -19,6 +19,9 @@
 #include "base/err.h"
 #include "base/str.h"
 
+/* The error of a query whose result has no room. */
+#define QUERY_NO_ROOM                                                                              \
+    "the result needs more memory than query.max_bytes allows: raise it, or ask for less"
 /* The default of the number of nodes of a flame graph, and the largest that can be asked for. */
 #define TREE_NODES_DEFAULT 8192
 #define TREE_NODES_MAX 1048576

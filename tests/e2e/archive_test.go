@@ -274,6 +274,28 @@ func pushHour(t *testing.T, start time.Time, minutes, services int, choose func(
 	return n
 }
 
+// newestOf lists the times of the newest profiles of a service, in the order of profefe's API.
+func newestOf(t *testing.T, base string, from, until time.Time, limit int) string {
+	t.Helper()
+	resp, err := http.Get(fmt.Sprintf("%s/api/0/profiles?service=shared&from=%s&to=%s&limit=%d", base,
+		from.UTC().Format("2006-01-02T15:04:05"), until.UTC().Format("2006-01-02T15:04:05"), limit))
+	must(t, err)
+	defer resp.Body.Close()
+	var list struct {
+		Body []struct {
+			Created string `json:"created_at"`
+		}
+	}
+	if err := json.NewDecoder(resp.Body).Decode(&list); err != nil || len(list.Body) == 0 {
+		t.Fatalf("%s: %v, %d profiles", resp.Status, err, len(list.Body))
+	}
+	var times []string
+	for _, p := range list.Body {
+		times = append(times, p.Created)
+	}
+	return strings.Join(times, " ")
+}
+
 // ---- tests --------------------------------------------------------------------------------------
 
 // Two writers with profiles of fixed times archive all stretches, their disks are wiped, and a reader with an empty disk
@@ -291,6 +313,13 @@ func TestArchiveOfTwoWriters(t *testing.T) {
 	all := run(t, fmt.Sprintf("scrape_configs: []\nreceive: {listen: %q, acknowledge: stored}\nwrite: [{name: all, url: \"store://%s/all\"}]\n", receive[2], dir))
 	writers := []*program{run(t, config(0)), run(t, config(1))}
 	pushHour(t, start, 4, 3, func(s int) []string { return []string{"http://" + receive[s%2], "http://" + receive[2]} })
+	for i := 0; i < 12; i++ {
+		at := start.Add(time.Duration(i) * 20 * time.Second)
+		labels := map[string]string{"service_name": "shared", "__name__": "goroutine", "i": fmt.Sprint(i)}
+		for _, place := range []string{receive[i%2], receive[2]} {
+			pushAt(t, "http://"+place, labels, pprof.Make("goroutine", pprof.Options{Time: at}))
+		}
+	}
 	want := answersOf(t, all.admin, start, until, "imported-1")
 	require(t, strings.Count(want, "\n") >= 100, "too little to compare:\n%s", want)
 	for i, p := range writers {
@@ -306,6 +335,12 @@ func TestArchiveOfTwoWriters(t *testing.T) {
 	reader := run(t, readerConfig(b, ""))
 	reader.waitArchived(8)
 	sameAnswers(t, "the reader", answersOf(t, reader.admin, start, until, "imported-1"), want)
+	// The newest profiles of a list are those of both writers.
+	for _, limit := range []int{1, 5, 1000} {
+		if got, want := newestOf(t, reader.admin, start, until, limit), newestOf(t, all.admin, start, until, limit); got != want {
+			t.Errorf("the newest %d:\n got %s\nwant %s", limit, got, want)
+		}
+	}
 	if _, err := os.Stat("/nowhere"); err == nil {
 		t.Error("the reader has made a directory")
 	}
@@ -377,4 +412,76 @@ func TestArchiveThatCannotBeReadIsReported(t *testing.T) {
 		t.Errorf("status: exit code %d\n%s", r.code, r.stdout)
 	}
 	blind.answers("/destinations", 200, "SignatureDoesNotMatch")
+}
+
+// A flame graph over 30 days of an archive takes no more memory than query.max_bytes, beside the cache and the files that
+// stay open, which have limits of their own. If it needs more, it ends with an error, and the process goes on.
+func TestArchiveQueryKeepsToItsMemory(t *testing.T) {
+	t.Parallel()
+	const days, each, functions = 30, 6, 5000
+	_, b := startBucket(t)
+	dir := t.TempDir()
+	start := time.Now().Add(-(days + 2) * 24 * time.Hour).Truncate(24 * time.Hour)
+	receive := loop.Host() + ":4040"
+	config := strings.Replace(archiveConfig(b, "w0", dir+"/store", receive, "", ""), "stretch: 1m", "stretch: 24h", 1)
+	config = strings.Replace(config, "acknowledge: stored", "acknowledge: stored, max_age: 0s", 1)
+	p := run(t, config)
+	for i := 0; i < days*each; i++ {
+		at := start.Add(time.Duration(i) * 24 / each * time.Hour)
+		raw := pprof.Gzip(pprof.Make("goroutine", pprof.Options{Time: at, Functions: functions}))
+		pushAt(t, "http://"+receive, map[string]string{"service_name": "large", "__name__": "goroutine", "n": fmt.Sprint(i % 3)}, raw)
+	}
+	p.stop()
+	p = run(t, config)
+	p.waitArchived(days)
+	p.stop()
+	reader := func(limit string) *program {
+		r := run(t, readerConfig(b, ", cache: {max_bytes: 4MiB}")+"query: {max_bytes: "+limit+"}\n")
+		r.waitArchived(days)
+		return r
+	}
+	request := map[string]any{"start": start.UnixMilli(), "end": start.Add(days * 24 * time.Hour).UnixMilli(),
+		"profileTypeID": goroutines, "labelSelector": `{service_name="large"}`}
+
+	const limit, margin = 16 << 20, 16 << 20
+	r := reader("16MiB")
+	before := r.peak()
+	_, total, partial := flameOf(t, r.admin, request)
+	if partial != "" || total == 0 {
+		t.Fatalf("a total of %d, partial: %s", total, partial)
+	}
+	opened := r.metrics().sum("profpull_store_readers_opened_total")
+	for i := 0; i < 3; i++ {
+		if _, again, _ := flameOf(t, r.admin, request); again != total {
+			t.Errorf("a total of %d, then of %d", total, again)
+		}
+	}
+	m := r.metrics()
+	cache, open, bytes := m.sum("profpull_archive_cache_memory_bytes"), m.sum("profpull_store_readers_bytes"), m.sum("profpull_archive_bytes")
+	t.Logf("%.0f bytes in the archive; the peak has grown by %d, of which %.0f are the cache, and %.0f open files", bytes, r.peak()-before, cache, open)
+	if cache > 5<<20 || open > 64<<20 {
+		t.Errorf("a cache of %.0f bytes, open files of %.0f", cache, open)
+	}
+	if grown := float64(r.peak() - before); !instrumented(t) && grown-cache-open > limit+margin {
+		t.Errorf("the query has taken %.0f bytes, expected at most %d and %d for the rest", grown-cache-open, limit, margin)
+	}
+	// The files of a month stay open.
+	if n := m.sum("profpull_store_readers_opened_total"); opened != days || n != opened {
+		t.Errorf("%v files were opened by the first query, %v by the further ones, expected %d and none", opened, n-opened, days)
+	}
+
+	r = reader("1MiB")
+	body, err := json.Marshal(request)
+	must(t, err)
+	status, text := post(t, r.admin+"/querier.v1.QuerierService/SelectMergeStacktraces", "application/json", body)
+	if status != http.StatusTooManyRequests || !strings.Contains(text, `"resource_exhausted"`) {
+		t.Errorf("%d %s", status, text)
+	}
+	if n := r.metrics().sum("profpull_connect_calls_total", "method", "querier.v1.QuerierService/SelectMergeStacktraces", "code", "resource_exhausted"); n != 1 {
+		t.Errorf("%v queries that needed too much memory", n)
+	}
+	var services names
+	if partial := askOf(t, r.admin, "LabelValues", map[string]any{"start": request["start"], "end": request["end"], "name": "service_name"}, &services); partial != "" || len(services.Names) != 1 {
+		t.Errorf("services %v, partial: %s", services.Names, partial)
+	}
 }

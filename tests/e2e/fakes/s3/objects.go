@@ -169,7 +169,7 @@ func encodeIf(encoding, key string) string {
 }
 
 func (o *Object) unlisted(late time.Duration) bool {
-	return late > 0 && time.Since(o.modified) < late
+	return late > 0 && time.Since(o.stored) < late
 }
 
 func (s *Server) get(w http.ResponseWriter, r *http.Request, key string) *failure {
@@ -317,12 +317,12 @@ func (s *Server) put1(key string, body []byte, tag string) *Object {
 		o = &Object{}
 		s.objects[key] = o
 	}
-	o.Body, o.ETag, o.modified = body, tag, s.now()
+	o.Body, o.ETag, o.modified, o.stored = body, tag, s.now(), time.Now()
 	o.Puts++
 	return o
 }
 
-func (s *Server) now() time.Time { return time.Now().Add(s.Ahead) }
+func (s *Server) now() time.Time { return time.Now().Add(s.Ahead + s.Later) }
 
 // Change replaces the bytes of an object, whose ETag changes; nil removes it.
 func (s *Server) Change(key string, body []byte) {

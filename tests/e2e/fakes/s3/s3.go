@@ -46,6 +46,7 @@ type Object struct {
 	Puts     int
 	ETag     string
 	modified time.Time
+	stored   time.Time // by the clock of this machine
 }
 
 // Server is a running fake with one bucket.
@@ -58,6 +59,9 @@ type Server struct {
 	Domain string
 	// Ahead is by how much the server's clock differs.
 	Ahead time.Duration
+	// Later is added to the times of objects that are stored from now on, so that tests need not wait for objects to
+	// become old. Requests are checked by the clock.
+	Later time.Duration
 	// ReadOnly denies the access key to write.
 	ReadOnly bool
 	// Bearer is the only access token that is accepted, in place of signatures, if it is set.
