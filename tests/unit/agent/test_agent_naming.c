@@ -55,21 +55,19 @@ static void build(struct fixture *f)
              "gcc -x c -O2 -g -fPIC -shared -nostdlib -Wl,--build-id=0x" BUILD_ID
              " -o .build-id/00/%s.debug -",
              f->dir, &BUILD_ID[2]));
-    char *symbol = run("nm %s/.build-id/00/%s.debug | grep shop_total", f->dir, &BUILD_ID[2]);
+    SCOPED_MEMORY char *symbol =
+        run("nm %s/.build-id/00/%s.debug | grep shop_total", f->dir, &BUILD_ID[2]);
     f->address = BASE + strtoull(symbol, NULL, 16);
-    free(symbol);
 }
 
 static void start(struct fixture *f, const char *symbols)
 {
-    struct buf text;
-    buf_init(&text, 4096);
+    SCOPED(buf) text = testing_buf(4096);
     buf_printf(&text,
                "scrape_configs: [{job_name: a, static_configs: [{targets: [\"a:1\"]}]}]\n"
                "write: [{url: \"http://w\"}]\n%s",
                symbols);
     f->config = valid_config("test.yaml", text.data, NULL);
-    buf_done(&text);
     struct err err = ERR_INIT;
     f->loop = loop_new(&err);
     f->log = log_new(STDERR_FILENO, LOG_ERROR, LOG_LOGFMT);
@@ -93,22 +91,17 @@ static void start_with_directory(struct fixture *f)
     start(f, symbols);
 }
 
-static int setup(void **state)
+static void fixture_begin(struct fixture *f)
 {
     static const struct symbols_helper_options options = {
         .max_memory = SYMBOLS_MEMORY_DEFAULT, .timeout_ms = 10 * SYMBOLS_TIMEOUT_DEFAULT_MS};
-    struct fixture *f = calloc(1, sizeof(*f));
-    assert_non_null(f);
     f->helper = symbols_helper_start(&options, NULL); /* before any thread */
     assert_non_null(f->helper);
     build(f);
-    *state = f;
-    return 0;
 }
 
-static int teardown(void **state)
+static void fixture_end(struct fixture *f)
 {
-    struct fixture *f = *state;
     loop_stop(f->loop);
     loop_thread_join(f->thread);
     naming_free(f->naming);
@@ -117,19 +110,17 @@ static int teardown(void **state)
     log_free(f->log);
     loop_free(f->loop);
     config_unref(f->config);
-    testing_rmdir(f->dir);
-    free(f->dir);
-    free(f);
-    return 0;
+    testing_directory_leave(&f->dir);
 }
+
+FIXTURE(fixture, fixture_begin, fixture_end)
 
 /* Appends a profile of one sample, whose location is in the library and has no line. */
 static void put_profile(struct buf *out, uint64_t address)
 {
     static const char *const strings[] = {"", "cpu", "nanoseconds", "/usr/lib/libshop.so",
                                           BUILD_ID};
-    struct buf m;
-    buf_init(&m, 4096);
+    SCOPED(buf) m = testing_buf(4096);
     put_num(&m, 1, 1);
     put_num(&m, 2, 2);
     put_sub(out, 1, &m); /* the sample type */
@@ -150,7 +141,6 @@ static void put_profile(struct buf *out, uint64_t address)
     for (size_t i = 0; i < sizeof(strings) / sizeof(strings[0]); i++) {
         put_msg(out, 6, strings[i], strlen(strings[i]));
     }
-    buf_done(&m);
 }
 
 static bool has(const struct buf *b, const char *text)
@@ -167,10 +157,9 @@ static int stored(const struct fixture *f, const char *result)
 
 TEST_ON(struct fixture *f, a_query_waits_for_names)
 {
-    struct buf plain, out;
     start_with_directory(f);
-    buf_init(&plain, 4096);
-    buf_init(&out, 1 << 20);
+    struct buf plain = testing_buf(4096);
+    struct buf out = testing_buf(1 << 20);
     put_profile(&plain, f->address);
     assert_true(naming_names_stored(f->naming, f->config));
     assert_true(naming_stored(f->naming, f->config, (struct sv){plain.data, plain.len},
@@ -179,21 +168,18 @@ TEST_ON(struct fixture *f, a_query_waits_for_names)
     assert_false(has(&out, "!0x"));
     assert_int_equal(stored(f, "named"), 1);
     /* A profile that has all names stays as it is. */
-    struct buf again;
-    buf_init(&again, 1 << 20);
+    SCOPED(buf) again = testing_buf(1 << 20);
     assert_false(naming_stored(f->naming, f->config, (struct sv){out.data, out.len},
                                clock_mono_ms() + PATIENCE_MS, &again));
-    buf_done(&again);
     buf_done(&out);
     buf_done(&plain);
 }
 
 TEST_ON(struct fixture *f, a_query_without_time_takes_the_names_that_are_known)
 {
-    struct buf plain, out;
     start_with_directory(f);
-    buf_init(&plain, 4096);
-    buf_init(&out, 1 << 20);
+    struct buf plain = testing_buf(4096);
+    struct buf out = testing_buf(1 << 20);
     put_profile(&plain, f->address);
     struct sv stored_plain = {plain.data, plain.len};
     assert_true(naming_stored(f->naming, f->config, stored_plain, 0, &out));
@@ -214,10 +200,9 @@ TEST_ON(struct fixture *f, a_query_without_time_takes_the_names_that_are_known)
 
 TEST_ON(struct fixture *f, an_address_without_a_name_is_not_waited_for_again)
 {
-    struct buf plain, out;
     start_with_directory(f);
-    buf_init(&plain, 4096);
-    buf_init(&out, 1 << 20);
+    struct buf plain = testing_buf(4096);
+    struct buf out = testing_buf(1 << 20);
     put_profile(&plain, BASE + 0x1f00); /* after the end of the code */
     for (int i = 0; i < 2; i++) {
         buf_clear(&out);
@@ -232,12 +217,10 @@ TEST_ON(struct fixture *f, an_address_without_a_name_is_not_waited_for_again)
 
 TEST_ON(struct fixture *f, a_damaged_profile_is_left_alone)
 {
-    struct buf out;
     start_with_directory(f);
-    buf_init(&out, 4096);
+    SCOPED(buf) out = testing_buf(4096);
     assert_false(naming_stored(f->naming, f->config, SV("\x22\x7f"), 0, &out));
     assert_int_equal(stored(f, "named") + stored(f, "partly") + stored(f, "unnamed"), 0);
-    buf_done(&out);
 }
 
 TEST_ON(struct fixture *f, without_sources_stored_profiles_get_no_names)

@@ -22,9 +22,8 @@ struct fixture {
     struct rig_process now;  /* they are of half an hour ago */
 };
 
-static int setup(void **state)
+static void fixture_begin(struct fixture *f)
 {
-    struct fixture *f = calloc(1, sizeof(*f));
     f->log = testing_log_new();
     f->then_dir = testing_mkdtemp();
     f->now_dir = testing_mkdtemp();
@@ -38,13 +37,10 @@ static int setup(void **state)
     f->now = f->then;
     f->now.served.store = stored_store_new(f->now_dir, testing_log(f->log));
     stored_put_three(f->now.served.store, clock_wall_ns() - 1800 * NS_PER_S);
-    *state = f;
-    return 0;
 }
 
-static int teardown(void **state)
+static void fixture_end(struct fixture *f)
 {
-    struct fixture *f = *state;
     store_close(f->then.served.store);
     store_close(f->now.served.store);
     settings_free(f->then.served.settings);
@@ -53,9 +49,9 @@ static int teardown(void **state)
     free(f->then_dir);
     free(f->now_dir);
     testing_log_done(f->log);
-    free(f);
-    return 0;
 }
+
+FIXTURE(fixture, fixture_begin, fixture_end)
 
 /* ---- comparing ------------------------------------------------------------------------------- */
 
@@ -297,27 +293,12 @@ static void prepare(const struct fixture *f, const char *name)
     }
 }
 
-static struct buf read_exchanges(void)
-{
-    char chunk[4096];
-    struct buf content;
-    size_t n;
-    FILE *file = fopen("tests/unit/data/query/exchanges.jsonl", "re");
-    assert_non_null(file);
-    buf_init(&content, 1 << 20);
-    while ((n = fread(chunk, 1, sizeof(chunk), file)) > 0) {
-        assert_true(buf_append(&content, chunk, n));
-    }
-    fclose(file);
-    return content;
-}
-
 TEST_ON(struct fixture *f, recorded_exchanges)
 {
     int asked = 0;
     int on_purpose = 0;
     int differ = 0;
-    struct buf lines = read_exchanges();
+    SCOPED(buf) lines = testing_read_file("tests/unit/data/query/exchanges.jsonl");
     struct sv rest = {lines.data, lines.len};
     struct sv line;
     while (sv_cut(rest, '\n', &line, &rest)) {
@@ -341,7 +322,6 @@ TEST_ON(struct fixture *f, recorded_exchanges)
         rig_answer_done(&a);
         json_decref(exchange);
     }
-    buf_done(&lines);
     print_message("%d exchanges, %d of them otherwise on purpose\n", asked, on_purpose);
     assert_int_equal(asked, EXCHANGES);
     assert_int_equal(differ, 0);
@@ -461,14 +441,13 @@ TEST_ON(struct fixture *f, without_a_store_queries_are_unavailable)
 /* Names that some clients cannot show are kept from those. */
 TEST_ON(struct fixture *f, names_of_other_characters_are_for_those_who_ask)
 {
-    struct buf data = stored_file("p1");
+    SCOPED(buf) data = stored_file("p1");
     struct label labels[] = {stored_label("__name__", "process_cpu"), stored_label("k8s.pod", "x"),
                              stored_label("service_name", "dots")};
     struct label more[] = {stored_label("__name__", "process_cpu"), stored_label("k8s.pod", "y"),
                            stored_label("service_name", "dots")};
     stored_put(f->then.served.store, labels, 3, (struct sv){data.data, data.len}, STORED_T0_NS);
     stored_put(f->then.served.store, more, 3, (struct sv){data.data, data.len}, STORED_T0_NS);
-    buf_done(&data);
     static const struct {
         const char *path;
         const char *json;

@@ -85,10 +85,9 @@ static struct got ask(const struct fixture *f, const char *method, const char *t
                       const char *headers, struct sv body)
 {
     struct got a;
-    struct buf out;
     int fd = client_dial(f->server);
     SCOPED(buf) in = testing_buf(2 * BODY_MAX);
-    buf_init(&out, REPLY_MAX);
+    struct buf out = testing_buf(REPLY_MAX);
     buf_printf(&in,
                "%s %s HTTP/1.1\r\nHost: x\r\nConnection: close\r\n%sContent-Length: %zu\r\n\r\n",
                method, target, headers, body.n);
@@ -217,16 +216,7 @@ static void replay(const struct fixture *f, const struct sv col[COLUMNS], struct
 
 static char *read_exchanges(void)
 {
-    struct buf text;
-    char chunk[4096];
-    size_t n;
-    FILE *file = fopen(EXCHANGES, "r");
-    assert_non_null(file);
-    buf_init(&text, 1 << 20);
-    while ((n = fread(chunk, 1, sizeof(chunk), file)) > 0) {
-        buf_append(&text, chunk, n);
-    }
-    assert_int_equal(fclose(file), 0);
+    struct buf text = testing_read_file(EXCHANGES);
     return buf_take(&text, NULL);
 }
 
@@ -604,8 +594,7 @@ TEST(bombs)
     struct scratch *scratch = scratch_new();
     struct sv packed;
     size_t size = (size_t)64 << 20;
-    char *zeros = calloc(1, size);
-    assert_non_null(zeros);
+    SCOPED_MEMORY char *zeros = testing_memory(size);
     assert_true(gzip_deflate(scratch, (struct sv){zeros, size}, &packed));
     start(&f);
     testing_log_expect(f.rig.log, "pushed profile refused");
@@ -635,6 +624,5 @@ TEST(bombs)
     CHECK_INT(a.status, 429, "JSON");
     CHECK_CONTAINS(a.body, "more than 500000 values", "JSON");
     got_done(&a);
-    free(zeros);
     scratch_free(scratch);
 }

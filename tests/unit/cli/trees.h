@@ -50,8 +50,6 @@ static inline struct tree *tree_of(const char *folded)
 static inline void check_golden(const struct buf *text, const char *name)
 {
     char path[256];
-    char bytes[4096];
-    struct buf want;
     (void)snprintf(path, sizeof(path), TREES_GOLDEN "%s", name);
     assert_true(buf_ok(text));
     if (getenv("GOLDEN_WRITE") != NULL) {
@@ -61,19 +59,8 @@ static inline void check_golden(const struct buf *text, const char *name)
         assert_int_equal(fclose(out), 0);
         return;
     }
-    FILE *f = fopen(path, "rb");
-    if (f == NULL) {
-        fail_msg("no file %s", path);
-        return;
-    }
-    buf_init(&want, (size_t)16 * 1024 * 1024);
-    size_t n;
-    while ((n = fread(bytes, 1, sizeof(bytes), f)) > 0) {
-        assert_true(buf_append(&want, bytes, n));
-    }
-    (void)fclose(f);
+    SCOPED(buf) want = testing_read_file(path);
     CHECK_STR(text->data, want.data, name);
-    buf_done(&want);
 }
 
 #endif

@@ -1,13 +1,10 @@
 /* The key `store.archive`: buckets of S3 and of Google, and what goes with which. */
-#include "tests/unit/lib/testing.h"
-
 #include "config/config.h"
 #include "config/file_names.h"
 #include "tests/unit/lib/protocols.h"
+#include "tests/unit/lib/valid_config.h"
 
 SCOPED_POINTER(config, config_unref)
-
-SCOPED_POINTER(config_errors, config_errors_free)
 
 #define ARCHIVE(keys) "write:\n- url: 'store:///d'\n  store: {archive: {" keys "}}\n"
 #define AT "write[0].store.archive"
@@ -33,9 +30,7 @@ TEST(sources_for_buckets_of_google)
          CREDENTIALS_METADATA, NULL, "http://127.0.0.1:1/bkt"},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        SCOPED(config_errors) *errors = config_errors_new();
-        SCOPED(config) *c = config_parse("f", sv_from(rows[i].text), &options, errors);
-        CHECK_INT(config_errors_count(errors), 0, rows[i].text);
+        SCOPED(config) *c = valid_config("f", rows[i].text, &options);
         const struct bucket_settings *b = &c->endpoints[0].archive.bucket;
         SCOPED(buf) root = testing_buf(4096);
         assert_true(bucket_put_root(b, &root));
@@ -51,13 +46,11 @@ TEST(sources_for_buckets_of_google)
 
 TEST(transport_comes_from_the_endpoint)
 {
-    SCOPED(config_errors) *errors = config_errors_new();
-    SCOPED(config) *c = config_parse(
+    SCOPED(config) *c = valid_config(
         "f",
-        SV(ARCHIVE("url: 's3://bkt/p', s3: {region: r, credentials: auto}") "  proxy_url: "
-                                                                            "http://p:1\n"),
-        &options, errors);
-    CHECK_INT(config_errors_count(errors), 0, "");
+        ARCHIVE("url: 's3://bkt/p', s3: {region: r, credentials: auto}") "  proxy_url: "
+                                                                         "http://p:1\n",
+        &options);
     const struct bucket_settings *b = &c->endpoints[0].archive.bucket;
     CHECK_INT(b->http.auth, HTTP_AUTH_S3, "");
     CHECK_STR(b->http.proxy_url, "http://p:1", "");
@@ -91,14 +84,7 @@ TEST(mistakes_have_a_place_and_a_remedy)
         {ARCHIVE("url: 'gs://bkt/p', gs: {region: r, credentials: auto}"),
          "f:3:45: " AT ".gs.region: unknown key\n"},
     };
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        SCOPED(config_errors) *errors = config_errors_new();
-        struct config *c = config_parse("f", sv_from(rows[i].text), &options, errors);
-        SCOPED(buf) got = testing_buf(1 << 16);
-        config_errors_format(errors, &got);
-        CHECK_STR(got.data, rows[i].want, rows[i].text);
-        assert_null(c);
-    }
+    CHECK_REFUSED(rows, &options);
 }
 
 /* The dump loads to the same configuration and shows no secret. */
@@ -110,16 +96,12 @@ TEST(dumps_load_again)
         ARCHIVE("url: 's3://bkt/p', name: w, s3: {region: r, credentials: auto}"),
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        SCOPED(config_errors) *errors = config_errors_new();
-        SCOPED(config) *c = config_parse("f", sv_from(rows[i]), &options, errors);
-        CHECK_INT(config_errors_count(errors), 0, rows[i]);
+        SCOPED(config) *c = valid_config("f", rows[i], &options);
         SCOPED(buf) first = testing_buf(1 << 16);
         assert_true(config_dump(c, &first));
         assert_true((strstr(first.data, "gs:\n") != NULL) == (strstr(rows[i], " gs:") != NULL));
         assert_true((strstr(first.data, "s3:\n") != NULL) == (strstr(rows[i], " s3:") != NULL));
-        SCOPED(config) *again =
-            config_parse("f", (struct sv){first.data, first.len}, &options, errors);
-        CHECK_INT(config_errors_count(errors), 0, first.data);
+        SCOPED(config) *again = valid_config("f", first.data, &options);
         SCOPED(buf) second = testing_buf(1 << 16);
         assert_true(config_dump(again, &second));
         CHECK_STR(second.data, first.data, rows[i]);
@@ -134,10 +116,8 @@ static void archive_on_name(void *arg, const struct file_name *n)
 /* The sandbox lets the process read these files, and `check` says if one is missing. */
 TEST(the_key_of_a_service_account_is_a_file_of_the_configuration)
 {
-    SCOPED(config_errors) *errors = config_errors_new();
-    SCOPED(config) *c = config_parse(
-        "f", SV(ARCHIVE("url: 'gs://bkt', gs: {credentials_file: /k.json}")), &options, errors);
-    CHECK_INT(config_errors_count(errors), 0, "");
+    SCOPED(config) *c =
+        valid_config("f", ARCHIVE("url: 'gs://bkt', gs: {credentials_file: /k.json}"), &options);
     SCOPED(buf) got = testing_buf(4096);
     config_file_names(c, archive_on_name, &got);
     CHECK_STR(got.data, "endpoint credentials_file=/k.json\n", "");

@@ -196,26 +196,11 @@ static void compare(const struct paths *schema, const struct paths *docs, const 
 
 /* ---- tests ----------------------------------------------------------------------------------- */
 
-static void read_page(const char *name, struct buf *out)
-{
-    char chunk[4096];
-    size_t n;
-    FILE *f = fopen(name, "re");
-    assert_non_null(f);
-    buf_init(out, 1 << 20);
-    while ((n = fread(chunk, 1, sizeof(chunk), f)) > 0) {
-        buf_append(out, chunk, n);
-    }
-    (void)fclose(f);
-    assert_true(buf_ok(out));
-}
-
 TEST(every_key_is_described_and_every_described_key_exists)
 {
-    SCOPED(buf) doc;
     struct section sections[SECTIONS];
     list_sections(sections);
-    read_page(DOC, &doc);
+    SCOPED(buf) doc = testing_read_file(DOC);
     for (size_t i = 0; i < SECTIONS; i++) {
         struct paths schema = {.n = 0};
         struct paths docs = {.n = 0};
@@ -235,8 +220,7 @@ TEST(every_top_level_key_has_a_section)
 TEST(the_keys_of_types_are_described)
 {
     static const char heading[] = "### `profiles`";
-    SCOPED(buf) doc;
-    read_page(DOC, &doc);
+    SCOPED(buf) doc = testing_read_file(DOC);
     const struct sv text = {doc.data, doc.len};
     struct paths builtin = {.n = 0};
     struct paths type = {.n = 0};
@@ -261,8 +245,7 @@ TEST(the_keys_of_types_are_described)
 
 TEST(built_in_types_are_described_as_they_are)
 {
-    SCOPED(buf) doc;
-    read_page(DOC, &doc);
+    SCOPED(buf) doc = testing_read_file(DOC);
     for (size_t i = 0; i < CONFIG_BUILTIN_TYPES; i++) {
         const struct config_type *t = &config_builtin_type(i)->type;
         char row[256];
@@ -319,8 +302,7 @@ static struct sv next_example(const char *at, const char *begin)
 
 TEST(every_recipe_loads)
 {
-    SCOPED(buf) page;
-    read_page("docs/recipes.md", &page);
+    SCOPED(buf) page = testing_read_file("docs/recipes.md");
     size_t n = 0;
     struct sv example = next_example(page.data, "");
     for (; example.n > 0; example = next_example(example.p, "")) {
@@ -337,8 +319,7 @@ TEST(every_destination_loads)
                                         "docs/store.md"};
     size_t n = 0;
     for (size_t i = 0; i < sizeof(pages) / sizeof(pages[0]); i++) {
-        SCOPED(buf) page;
-        read_page(pages[i], &page);
+        SCOPED(buf) page = testing_read_file(pages[i]);
         struct sv example = next_example(page.data, "write:\n");
         for (; example.n > 0; example = next_example(example.p, "write:\n")) {
             check_loads("scrape_configs: [{job_name: j, static_configs: [{targets: ['h:1']}]}]\n",

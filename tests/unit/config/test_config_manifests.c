@@ -14,13 +14,9 @@
 
 static char *read_file(const char *path)
 {
-    FILE *f = fopen(path, "re");
-    char *text = calloc(1, DOCUMENT_MAX);
-    CHECK(f != NULL && text != NULL, "%s: %s", path, strerror(errno));
-    size_t n = fread(text, 1, DOCUMENT_MAX - 1, f);
-    assert_true(n > 0 && n < DOCUMENT_MAX - 1);
-    fclose(f);
-    return text;
+    struct buf text = testing_read_file(path);
+    assert_true(text.len > 0 && text.len < DOCUMENT_MAX - 1);
+    return buf_take(&text, NULL);
 }
 
 static const char *text_of(const struct yaml_node *n)

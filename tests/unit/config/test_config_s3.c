@@ -1,9 +1,8 @@
 /* The key `s3`: where the objects of a bucket go, and what does not go with it. */
-#include "tests/unit/lib/testing.h"
-
 #include "config/change.h"
 #include "config/file_names.h"
 #include "tests/unit/lib/protocols.h"
+#include "tests/unit/lib/valid_config.h"
 
 SCOPED_POINTER(config, config_unref)
 
@@ -38,9 +37,7 @@ TEST(objects_go_below_bucket_and_prefix)
          "https://b.c.host/a"},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        SCOPED(config_errors) *errors = config_errors_new();
-        SCOPED(config) *c = config_parse("f", sv_from(rows[i].text), &options, errors);
-        CHECK_INT(config_errors_count(errors), 0, rows[i].text);
+        SCOPED(config) *c = valid_config("f", rows[i].text, &options);
         assert_non_null(c);
         const struct config_endpoint *e = &c->endpoints[0];
         CHECK_STR(e->s3_url, rows[i].url, rows[i].text);
@@ -106,14 +103,7 @@ TEST(mistakes_have_a_place)
         {BUCKET("s3://bucket", KEYS ", region: r") "  http_headers: {x-a: b}\n",
          "f:4:17: write[0].http_headers: a bucket takes headers of the key \"headers\" only\n"},
     };
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        SCOPED(config_errors) *errors = config_errors_new();
-        struct config *c = config_parse("f", sv_from(rows[i].text), &options, errors);
-        SCOPED(buf) got = testing_buf(1 << 16);
-        config_errors_format(errors, &got);
-        CHECK_STR(got.data, rows[i].want, rows[i].text);
-        assert_null(c);
-    }
+    CHECK_REFUSED(rows, &options);
 }
 
 TEST(sources_of_credentials)
@@ -129,13 +119,11 @@ TEST(sources_of_credentials)
                 {"credentials: container", CREDENTIALS_CONTAINER},
                 {"credentials: instance", CREDENTIALS_INSTANCE}};
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        SCOPED(config_errors) *errors = config_errors_new();
         char text[512];
         (void)snprintf(text, sizeof(text),
                        BUCKET("s3://bucket/p", "%s, region: eu-test-1") "  proxy_url: http://p:1\n",
                        rows[i].keys);
-        SCOPED(config) *c = config_parse("f", sv_from(text), &options, errors);
-        CHECK_INT(config_errors_count(errors), 0, text);
+        SCOPED(config) *c = valid_config("f", text, &options);
         const struct bucket_settings *b = &c->endpoints[0].bucket;
         CHECK_INT(b->credentials, rows[i].source, text);
         CHECK_STR(b->url, "s3://bucket/p", text);
@@ -207,13 +195,11 @@ static void note_file(void *arg, const struct file_name *name)
 /* `check` opens them, and the sandbox lets them be read. */
 TEST(files_of_keys_are_known)
 {
-    SCOPED(config_errors) *errors = config_errors_new();
-    SCOPED(config) *c = config_parse(
-        "f",
-        SV(BUCKET("s3://bucket", "region: r, access_key_id_file: /a, secret_access_key_file: /b, "
-                                 "session_token_file: /c")),
-        &options, errors);
-    assert_non_null(c);
+    SCOPED(config) *c =
+        valid_config("f",
+                     BUCKET("s3://bucket", "region: r, access_key_id_file: /a, "
+                                           "secret_access_key_file: /b, session_token_file: /c"),
+                     &options);
     SCOPED(buf) got = testing_buf(1024);
     config_file_names_of(&c->endpoints[0].http, &(struct file_name){.kind = "endpoint"}, note_file,
                          &got);

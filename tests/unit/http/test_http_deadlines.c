@@ -10,11 +10,25 @@
 #define IN_FLIGHT "profpull_http_in_flight{client=\"test\"}"
 
 /* A server whose connections the kernel accepts, and nobody else. */
-static void silent_init(struct server *s)
+struct silent {
+    int fd;
+    char url[URL_SIZE];
+};
+
+static struct silent silent_new(void)
 {
-    *s = (struct server){0};
-    s->fd = server_listen(&s->port);
+    struct silent s;
+    uint16_t port;
+    s.fd = server_listen(&port);
+    (void)snprintf(s.url, sizeof(s.url), "http://127.0.0.1:%u/", port);
+    return s;
 }
+
+static void silent_done(struct silent *s)
+{
+    close(s->fd);
+}
+SCOPED_VALUE(silent, silent_done)
 
 /* ---- limits ---------------------------------------------------------------------------------- */
 
@@ -24,18 +38,13 @@ static void silent_init(struct server *s)
 /* The limits of connecting and of the whole request are the same by default. */
 TEST(test_every_silent_peer_times_out)
 {
-    struct fixture f;
-    struct call *calls = calloc(SILENT, sizeof(*calls));
-    struct server s;
-    char url[URL_SIZE];
-    assert_non_null(calls);
-    silent_init(&s);
-    f = fixture_new(8);
+    SCOPED(silent) s = silent_new();
+    struct call *calls = testing_memory(SILENT * sizeof(*calls));
+    SCOPED(fixture) f = fixture_new(8);
     for (size_t i = 0; i < SILENT; i++) {
         fixture_start(&f, &calls[i],
-                      &(struct http_request){.url = server_url(&s, "/", url),
-                                             .timeout_ms = SILENT_MS,
-                                             .connect_timeout_ms = SILENT_MS});
+                      &(struct http_request){
+                          .url = s.url, .timeout_ms = SILENT_MS, .connect_timeout_ms = SILENT_MS});
         if (i % 16 == 0) {
             loop_run_once(f.loop);
         }
@@ -47,8 +56,6 @@ TEST(test_every_silent_peer_times_out)
         call_clear(&calls[i]);
     }
     CHECK_INT(fixture_metric(&f, IN_FLIGHT), 0, "");
-    fixture_done(&f);
-    close(s.fd);
     free(calls);
 }
 
@@ -223,44 +230,31 @@ static void check_watchdog(struct fixture *f, struct call *call, const char *row
 
 TEST(test_watchdog_ends_one_in_libcurl)
 {
-    struct fixture f;
+    SCOPED(silent) s = silent_new();
     struct call call = {0};
-    struct server s;
-    char url[URL_SIZE];
-    silent_init(&s);
-    f = fixture_new(1);
-    start_lost(&f, &call, server_url(&s, "/", url), NULL);
+    SCOPED(fixture) f = fixture_new(1);
+    start_lost(&f, &call, s.url, NULL);
     check_watchdog(&f, &call, "in libcurl");
-    fixture_done(&f);
-    close(s.fd);
 }
 
 TEST(test_watchdog_ends_one_that_is_pending)
 {
-    struct fixture f;
+    SCOPED(silent) s = silent_new();
     struct call call = {0};
-    struct server s;
-    char url[URL_SIZE];
-    silent_init(&s);
-    f = fixture_new_libcurl(1);
+    SCOPED(fixture) f = fixture_new_libcurl(1);
     f.client->shards[0].busy = true;
-    struct http_transfer *t = start_lost(&f, &call, server_url(&s, "/", url), NULL);
+    struct http_transfer *t = start_lost(&f, &call, s.url, NULL);
     f.client->shards[0].busy = false;
     assert_ptr_equal(t->list, &f.client->shards[0].pending);
     check_watchdog(&f, &call, "pending");
-    fixture_done(&f);
-    close(s.fd);
 }
 
 TEST(test_watchdog_frees_a_cancelled_one)
 {
-    struct fixture f;
+    SCOPED(silent) s = silent_new();
     struct call call = {0};
-    struct server s;
-    char url[URL_SIZE];
-    silent_init(&s);
-    f = fixture_new_libcurl(1);
-    struct http_transfer *t = start_lost(&f, &call, server_url(&s, "/", url), NULL);
+    SCOPED(fixture) f = fixture_new_libcurl(1);
+    struct http_transfer *t = start_lost(&f, &call, s.url, NULL);
     int64_t deadline_ns = t->start_ns + HOUR_NS;
     f.client->shards[0].busy = true;
     http_cancel(t);
@@ -270,50 +264,36 @@ TEST(test_watchdog_frees_a_cancelled_one)
     CHECK_INT(fixture_metric(&f, IN_FLIGHT), 0, "");
     CHECK_INT(fixture_metric(&f, OVERDUE), 1, "");
     CHECK_INT(call.done, 0, "a cancelled one has no end");
-    fixture_done(&f);
-    close(s.fd);
 }
 
 /* The fetch is the only other transfer, next in the list, and is cancelled on the way. */
 TEST(test_watchdog_ends_one_that_waits_for_its_token)
 {
-    struct fixture f;
+    SCOPED(silent) s = silent_new();
     struct call call = {0};
-    struct server s;
-    char url[URL_SIZE];
-    struct http_oauth2 oauth2 = {.client_id = "me", .client_secret = "s3cret", .token_url = url};
+    struct http_oauth2 oauth2 = {.client_id = "me", .client_secret = "s3cret", .token_url = s.url};
     struct http_settings settings = {.auth = HTTP_AUTH_OAUTH2, .oauth2 = &oauth2};
-    silent_init(&s);
-    f = fixture_new(1);
-    (void)server_url(&s, "/", url);
-    start_lost(&f, &call, url, &settings);
+    SCOPED(fixture) f = fixture_new(1);
+    start_lost(&f, &call, s.url, &settings);
     assert_true(call.transfer->needs_token);
     CHECK_INT(fixture_metric(&f, IN_FLIGHT), 2, "with the fetch");
     TAILQ_NEXT(call.transfer, all_link)->request.timeout_ms = 2 * HOUR_MS;
     TAILQ_NEXT(call.transfer, all_link)->request.connect_timeout_ms = 2 * HOUR_MS;
     check_watchdog(&f, &call, "without a token");
-    fixture_done(&f);
-    close(s.fd);
 }
 
 TEST(test_overdue_ones_are_counted_by_the_timer_too)
 {
-    struct fixture f;
+    SCOPED(silent) s = silent_new();
     struct call call = {0};
-    struct server s;
-    char url[URL_SIZE];
-    silent_init(&s);
-    f = fixture_new(1);
-    fixture_start(&f, &call,
-                  &(struct http_request){.url = server_url(&s, "/", url), .timeout_ms = 60});
+    SCOPED(fixture) f = fixture_new(1);
+    fixture_start(&f, &call, &(struct http_request){.url = s.url, .timeout_ms = 60});
     /* The loop seems to have been held meanwhile. */
     call.transfer->start_ns -= 2 * NS_PER_S;
     fixture_wait(&f);
     check_result(&call, HTTP_ERR_TIMEOUT, "");
     CHECK_INT(fixture_metric(&f, OVERDUE), 1, "");
     call_clear(&call);
-    fixture_done(&f);
-    close(s.fd);
 }
 
 int main(void)

@@ -12,18 +12,8 @@
 static inline struct buf stored_file_of(const char *directory, const char *name)
 {
     char path[256];
-    char bytes[4096];
-    struct buf b;
-    buf_init(&b, (size_t)1024 * 1024);
     (void)snprintf(path, sizeof(path), "tests/unit/data/%s/%s.pb", directory, name);
-    FILE *f = fopen(path, "rb");
-    assert_non_null(f);
-    size_t n;
-    while ((n = fread(bytes, 1, sizeof(bytes), f)) > 0) {
-        assert_true(buf_append(&b, bytes, n));
-    }
-    (void)fclose(f);
-    return b;
+    return testing_read_file(path);
 }
 
 /* Reads a file of tests/unit/data/merge; the caller frees it with buf_done(). */

@@ -1,6 +1,7 @@
 /* Helpers of all unit tests: see testing.h. */
 #include "tests/unit/lib/testing.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
 #include <pthread.h>
@@ -151,10 +152,9 @@ void testing_log_expect(struct testing_log *t, const char *part_of_message)
 
 const char *testing_log_text(struct testing_log *t)
 {
-    struct buf text;
     char chunk[4096];
     ssize_t n;
-    buf_init(&text, (size_t)64 * 1024 * 1024);
+    struct buf text = testing_buf((size_t)64 * 1024 * 1024);
     /* pread leaves the place where the log writes alone. */
     while ((n = pread(t->fd, chunk, sizeof(chunk), (off_t)text.len)) > 0) {
         buf_append(&text, chunk, (size_t)n);
@@ -236,7 +236,7 @@ void testing_memory_leave(void *pointer)
 
 void testing_write_file(const char *dir, const char *name, const char *text)
 {
-    char *path = NULL;
+    SCOPED_MEMORY char *path = NULL;
     if (asprintf(&path, "%s/%s", dir, name) < 0) {
         abort();
     }
@@ -246,8 +246,22 @@ void testing_write_file(const char *dir, const char *name, const char *text)
     if (!ok) {
         print_error("cannot write %s\n", path);
     }
-    free(path);
     assert_true(ok);
+}
+
+struct buf testing_read_file(const char *path)
+{
+    char chunk[4096];
+    size_t n;
+    struct buf content = testing_buf(1 << 24);
+    FILE *f = fopen(path, "rbe");
+    CHECK(f != NULL, "%s: %s", path, strerror(errno));
+    while ((n = fread(chunk, 1, sizeof(chunk), f)) > 0) {
+        assert_true(buf_append(&content, chunk, n));
+    }
+    assert_int_equal(fclose(f), 0);
+    assert_true(content.len > 0);
+    return content;
 }
 
 /* ---- labels ---------------------------------------------------------------------------------- */
@@ -281,8 +295,7 @@ bool testing_labels_format(const struct labels *l, struct buf *out)
 
 uint64_t testing_metric(struct metrics *m, const char *text)
 {
-    struct buf out;
-    buf_init(&out, (size_t)1024 * 1024);
+    SCOPED(buf) out = testing_buf((size_t)1024 * 1024);
     assert_true(metrics_render(m, &out));
     uint64_t value = TESTING_NO_METRIC;
     const char *at = out.data;
@@ -295,6 +308,5 @@ uint64_t testing_metric(struct metrics *m, const char *text)
             break;
         }
     }
-    buf_done(&out);
     return value;
 }

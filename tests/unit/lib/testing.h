@@ -17,6 +17,7 @@
 #include <cmocka.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/arena.h"
@@ -59,22 +60,25 @@
         name##_on(*state);                                                                         \
     }                                                                                              \
     static void name##_on(parameter)
-/* Defines both for a fixture that TYPE_init() makes and that may be SCOPED(). */
-#define SETUP_OF(type)                                                                             \
+/* Defines both for a fixture "struct TYPE", which begin() fills and end() empties. Before begin(),
+ * all of it is 0. */
+#define FIXTURE(type, begin, end)                                                                  \
     static int setup(void **state)                                                                 \
     {                                                                                              \
         struct type *made = calloc(1, sizeof(*made));                                              \
         assert_non_null(made);                                                                     \
-        type##_init(made);                                                                         \
+        begin(made);                                                                               \
         *state = made;                                                                             \
         return 0;                                                                                  \
     }                                                                                              \
     static int teardown(void **state)                                                              \
     {                                                                                              \
-        type##_leave(*state);                                                                      \
+        end(*state);                                                                               \
         free(*state);                                                                              \
         return 0;                                                                                  \
     }
+/* The same for a fixture that TYPE_init() makes and that may be SCOPED(). */
+#define SETUP_OF(type) FIXTURE(type, type##_init, type##_leave)
 /* The linker makes an array of the pointers in this section, and names its begin and its end. gcc
  * would reorder variables. */
 #ifdef __clang__
@@ -121,6 +125,14 @@ SCOPED_POINTER(metrics, metrics_free)
 #define SCOPED_DIRECTORY __attribute__((cleanup(testing_directory_leave)))
 void testing_memory_leave(void *pointer);
 void testing_directory_leave(char **path);
+
+/* Returns n bytes of 0, for free(); ends the case if there is no memory. */
+static inline void *testing_memory(size_t n)
+{
+    void *made = calloc(1, n);
+    assert_non_null(made);
+    return made;
+}
 
 /* Returns an empty buffer for up to max bytes. */
 static inline struct buf testing_buf(size_t max)
@@ -176,6 +188,9 @@ char *testing_mkdtemp(void);
 void testing_rmdir(const char *path);
 /* Writes a file; fails the test on error. */
 void testing_write_file(const char *dir, const char *name, const char *text);
+/* Reads a file of 1 byte to 16 MiB; fails the test on error. The caller frees it with buf_done().
+ */
+struct buf testing_read_file(const char *path);
 
 /* Label sets from a flat list of name, value, ..., NULL. */
 struct labels *testing_labels(struct intern *in, const char *name, ...) __attribute__((sentinel));

@@ -1,4 +1,4 @@
-/* A configuration from a text that has no mistakes. */
+/* Configurations from texts without mistakes, and the messages of those with some. */
 #ifndef PROFPULL_TESTS_VALID_CONFIG_H
 #define PROFPULL_TESTS_VALID_CONFIG_H
 
@@ -12,8 +12,7 @@ static inline struct config *valid_config(const char *name, const char *text,
 {
     struct config_errors *errors = config_errors_new();
     struct config *c = config_parse(name, sv_from(text), options, errors);
-    struct buf problems;
-    buf_init(&problems, 1 << 20);
+    struct buf problems = testing_buf(1 << 20);
     config_errors_format(errors, &problems);
     CHECK_STR(problems.data, "", text);
     buf_done(&problems);
@@ -21,5 +20,21 @@ static inline struct config *valid_config(const char *name, const char *text,
     assert_non_null(c);
     return c;
 }
+
+/* Checks that each text is refused with exactly these messages. */
+static inline void check_refused(const struct text_case *rows, size_t n,
+                                 const struct config_options *options)
+{
+    for (size_t i = 0; i < n; i++) {
+        struct config_errors *errors = config_errors_new();
+        SCOPED(buf) got = testing_buf(1 << 16);
+        assert_null(config_parse("f", sv_from(rows[i].text), options, errors));
+        config_errors_format(errors, &got);
+        CHECK_STR(got.data, rows[i].want, rows[i].text);
+        config_errors_free(errors);
+    }
+}
+#define CHECK_REFUSED(rows, options)                                                               \
+    check_refused((rows), sizeof(rows) / sizeof((rows)[0]), (options))
 
 #endif

@@ -46,10 +46,9 @@ static struct buf result(struct merge *m)
 {
     struct err err = ERR_INIT;
     SCOPED(scratch) *s = scratch_new();
-    struct buf plain;
     struct sv inflated;
     SCOPED(buf) zipped = testing_buf(16 * MIB);
-    buf_init(&plain, 16 * MIB);
+    struct buf plain = testing_buf(16 * MIB);
     assert_true(merge_write(m, &zipped, &err));
     assert_true(
         gzip_inflate(s, (struct sv){zipped.data, zipped.len}, 16 * MIB, 0, &inflated, &err));
@@ -99,17 +98,8 @@ static void expect(struct merge *m, struct buf want, const char *what)
 static struct buf file_of(const char *name)
 {
     char path[200];
-    char chunk[4096];
-    struct buf b;
-    buf_init(&b, MIB);
     snprintf(path, sizeof(path), "tests/unit/data/merge/%s.pb", name);
-    FILE *f = fopen(path, "rbe");
-    assert_non_null(f);
-    size_t n = fread(chunk, 1, sizeof(chunk), f);
-    buf_append(&b, chunk, n);
-    (void)fclose(f);
-    assert_true(b.len > 0);
-    return b;
+    return testing_read_file(path);
 }
 
 TEST(bytes_are_those_of_google_pprof)
@@ -292,11 +282,10 @@ TEST(other_types_are_refused)
                    "sample type delay/ms, expected delay/nanoseconds");
     refuse_profile(m, &(struct pprof_spec){.types = "delay/nanoseconds contentions/count"},
                    "sample type delay/nanoseconds, expected contentions/count");
-    struct buf body = PROFILE(spec, {"a", NULL, {1, 2}});
+    SCOPED(buf) body = PROFILE(spec, {"a", NULL, {1, 2}});
     put_msg(&body, 11, "\x08\x01\x10\x02", 4);
     refuse(m, (struct sv){body.data, body.len}, ERR_INPUT,
            "period type contentions/count, expected /");
-    buf_done(&body);
     expect(m, PROFILE(spec, {"a", "k=v", {1, 2}}), "it is as it was");
 }
 
@@ -309,13 +298,12 @@ TEST(damaged_profiles_are_refused)
     refuse(m, SV(""), ERR_INPUT, "no sample type");
     refuse(m, SV("\x0a\x7f"), ERR_INPUT, "profile at byte 0: a field that runs past the end");
     /* New frames, strings and stacks come before the sample that is wrong. */
-    struct buf body = PROFILE(spec, {"x y z", "new=label", {1, 2}}, {"a", "k=v", {8, 8}});
+    SCOPED(buf) body = PROFILE(spec, {"x y z", "new=label", {1, 2}}, {"a", "k=v", {8, 8}});
     size_t at = body.len;
     put_msg(&body, 2, "\x08\x63\x10\x01\x10\x01", 6);
     char text[100];
     snprintf(text, sizeof(text), "sample at byte %zu: location 99 is not there", at + 2);
     refuse(m, (struct sv){body.data, body.len}, ERR_INPUT, text);
-    buf_done(&body);
     add(m, PROFILE(spec, {"y", NULL, {1, 1}}));
     expect(m, PROFILE(spec, {"a", "k=v", {1, 2}}, {"y", NULL, {1, 1}}), "it goes on");
 }

@@ -1,6 +1,7 @@
 /* For the tests of the engine: a simulated environment, with a clock that the test advances and
  * HTTP without sockets. Three jobs, "one", "two" and "three", with four types, of them /mem
- * enabled. */
+ * enabled. A file that defines WORLD_SUBMITS as true before it includes this one gets an engine
+ * that computes deltas of /mem from the beginning. */
 #ifndef PROFPULL_TESTS_SCRAPER_WORLD_H
 #define PROFPULL_TESTS_SCRAPER_WORLD_H
 
@@ -14,6 +15,9 @@
 #define PROFILE "\x0a\x04\x08\x01\x10\x02\x32\x00"
 #define TRANSFERS_MAX 8192
 #define PROFILES_MAX 4096
+#ifndef WORLD_SUBMITS
+#define WORLD_SUBMITS false
+#endif
 #define WALL_START INT64_C(1700000000000000000)
 
 struct http_transfer {
@@ -193,8 +197,7 @@ static inline void make_job(struct world *w, size_t i)
 
 static inline int setup(void **state)
 {
-    struct world *w = calloc(1, sizeof(*w));
-    assert_non_null(w);
+    struct world *w = testing_memory(sizeof(*w));
     w->now_ns = 1000 * NS_PER_S;
     w->wall_offset_ns = WALL_START;
     w->intern = intern_new();
@@ -215,6 +218,10 @@ static inline int setup(void **state)
     for (size_t i = 0; i < 4; i++) {
         w->types[i].interval_ms = 15000;
         w->types[i].timeout_ms = 10000;
+    }
+    w->submits = WORLD_SUBMITS;
+    if (w->submits) {
+        w->types[MEMORY].delta = DELTA_AUTO;
     }
     make_job(w, 0);
     make_job(w, 1);
@@ -297,8 +304,7 @@ static inline void answer(struct world *w, struct http_transfer *t, enum http_re
                           long status, const char *body, size_t n)
 {
     assert_true(t->live);
-    struct buf buf;
-    buf_init(&buf, (size_t)1024 * 1024);
+    struct buf buf = testing_buf((size_t)1024 * 1024);
     buf_append(&buf, body, n);
     struct http_response r = {
         .result = result,

@@ -1,248 +1,34 @@
 /* Deltas within the engine, without sockets and threads: when a baseline is created, kept and
  * dropped. */
-#include "tests/unit/lib/testing.h"
+#define WORLD_SUBMITS true
+#include "tests/unit/scraper/scraper_world.h"
 
-#include <stdlib.h>
-
-#include "base/clock.h"
 #include "pprof/check.h"
 #include "pprof/gzip.h"
-#include "scraper/engine.h"
 #include "tests/unit/lib/pprof_writer.h"
 
 SCOPED_VALUE(delta_output, delta_output_done)
 
 #define HEAP "alloc_objects/count inuse_objects/count"
 #define INTERVAL_MS 15000
-#define WORKS_MAX 8
 
-struct http_transfer {
-    bool live;
-    char url[128];
-    int64_t start_ns;
-    void (*on_done)(void *arg, const struct http_response *response);
-    void *arg;
-};
-
-struct world {
-    int64_t now_ns;
-    int64_t armed_ms;
-    struct http_transfer transfers[256];
-    size_t n_transfers;
-    struct work *works[WORKS_MAX]; /* waiting */
-    size_t n_works;
-    struct profile *profile; /* the last one */
-    size_t n_profiles;
-    bool refuses; /* what comes next */
-    bool refusable;
-    struct intern *intern;
-    struct metrics *metrics;
-    struct testing_log *log;
-    struct labels_builder *b;
-    struct engine *e;
-    struct config_type types[2];
-    struct config_job job;
-};
-
-static int64_t world_mono(void *arg)
+static const struct profile *last(const struct world *w)
 {
-    return ((struct world *)arg)->now_ns;
+    return w->profiles[w->n_profiles - 1];
 }
 
-static int64_t world_offset(void *arg)
+/* Replaces the targets by one at an address (NULL: by none) whose label is "v", or the uid of its
+ * pod if it begins with "uid". */
+static void put(struct world *w, const char *label, const char *address)
 {
-    (void)arg;
-    return 0;
-}
-
-static struct http_transfer *world_start(void *arg, const struct http_request *r)
-{
-    struct world *w = arg;
-    assert_true(w->n_transfers < 256);
-    struct http_transfer *t = &w->transfers[w->n_transfers++];
-    *t = (struct http_transfer){
-        .live = true, .start_ns = w->now_ns, .on_done = r->on_done, .arg = r->arg};
-    snprintf(t->url, sizeof(t->url), "%s", r->url);
-    return t;
-}
-
-static void world_cancel(void *arg, struct http_transfer *t)
-{
-    (void)arg;
-    assert_true(t->live);
-    t->live = false;
-}
-
-static void world_wake_at(void *arg, int64_t mono_ms)
-{
-    ((struct world *)arg)->armed_ms = mono_ms;
-}
-
-static bool world_profile(void *arg, struct profile *p, uint64_t forward_to)
-{
-    struct world *w = arg;
-    (void)forward_to;
-    if (w->refuses) {
-        CHECK_INT(p->refusable, w->refusable, "may be refused");
-        profile_unref(p);
-        return false;
-    }
-    profile_unref(w->profile);
-    w->profile = p;
-    w->n_profiles++;
-    return true;
-}
-
-static void world_submit(void *arg, struct work *work)
-{
-    struct world *w = arg;
-    assert_true(w->n_works < WORKS_MAX);
-    w->works[w->n_works++] = work;
-}
-
-/* Runs the waiting work. */
-static void work(struct world *w)
-{
-    size_t n = w->n_works;
-    w->n_works = 0;
-    for (size_t i = 0; i < n; i++) {
-        w->works[i]->run(w->works[i]);
-        w->works[i]->done(w->works[i]);
-    }
-}
-
-static void make_engine(struct world *w, size_t max_bytes)
-{
-    const struct engine_io io = {
-        .mono_ns = world_mono,
-        .wall_offset_ns = world_offset,
-        .start = world_start,
-        .cancel = world_cancel,
-        .wake_at = world_wake_at,
-        .submit = world_submit,
-        .arg = w,
-    };
-    const struct scraper_options options = {
-        .intern = w->intern,
-        .log = testing_log(w->log),
-        .metrics = w->metrics,
-        .n_jobs = 2,
-        .delta_state_max_bytes = max_bytes,
-        .on_profile = world_profile,
-        .arg = w,
-    };
-    struct err err = ERR_INIT;
-    w->armed_ms = INT64_MAX;
-    w->e = engine_new(&options, &io, &err);
-    assert_non_null(w->e);
-}
-
-static int setup(void **state)
-{
-    struct world *w = calloc(1, sizeof(*w));
-    assert_non_null(w);
-    w->now_ns = 1000 * NS_PER_S;
-    w->intern = intern_new();
-    w->metrics = metrics_new();
-    w->log = testing_log_new();
-    w->b = labels_builder_new(w->intern);
-    w->types[0] = (struct config_type){.key = "memory",
-                                       .name = "memory",
-                                       .path = "/mem",
-                                       .cumulative = true,
-                                       .enabled = true,
-                                       .delta = DELTA_AUTO,
-                                       .interval_ms = INTERVAL_MS,
-                                       .timeout_ms = 1000};
-    w->types[1] = (struct config_type){.key = "mutex",
-                                       .name = "mutex",
-                                       .path = "/mutex",
-                                       .cumulative = true,
-                                       .sampling = true,
-                                       .is_delta = true,
-                                       .delta = DELTA_SERVER,
-                                       .seconds = 14,
-                                       .interval_ms = INTERVAL_MS,
-                                       .timeout_ms = 1000};
-    w->job = (struct config_job){.name = "one",
-                                 .scheme = "http",
-                                 .path_prefix = "",
-                                 .types = w->types,
-                                 .n_types = 2,
-                                 .target_limit = 10000,
-                                 .body_size_limit = UINT64_C(128) * 1024 * 1024};
-    make_engine(w, 0);
-    *state = w;
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    struct world *w = *state;
-    engine_free(w->e);
-    work(w); /* work that ends after the engine was freed */
-    profile_unref(w->profile);
-    labels_builder_free(w->b);
-    metrics_free(w->metrics);
-    intern_free(w->intern);
-    testing_log_done(w->log);
-    free(w);
-    return 0;
-}
-
-static void set(struct world *w, const char *label, const char *address)
-{
-    struct target *t = NULL;
-    struct err err = ERR_INIT;
-    if (address != NULL) {
-        labels_builder_reset(w->b, NULL);
-        labels_builder_set_str(w->b, "__address__", address);
-        labels_builder_set_str(
-            w->b, strncmp(label, "uid", 3) == 0 ? "__meta_kubernetes_pod_uid" : "v", label);
-        t = target_make(NULL, 0, &w->job, w->b, NULL, &err);
-        assert_non_null(t);
-    }
+    const char *name = strncmp(label, "uid", 3) == 0 ? "__meta_kubernetes_pod_uid" : "v";
+    struct target *t = address == NULL ? NULL : make_target(w, 0, address, name, label);
     assert_true(engine_set_group(w->e, 0, "pod", &t, t != NULL));
 }
 
-static void turn(struct world *w, int64_t ms)
+static void give(struct world *w, struct http_transfer *t, const void *data, size_t n)
 {
-    int64_t end = w->now_ns + ms * NS_PER_MS;
-    while (w->armed_ms <= end / NS_PER_MS) {
-        if (w->armed_ms * NS_PER_MS > w->now_ns) {
-            w->now_ns = w->armed_ms * NS_PER_MS;
-        }
-        w->armed_ms = INT64_MAX;
-        engine_wake(w->e);
-    }
-    w->now_ns = end;
-}
-
-static struct http_transfer *next_start(struct world *w)
-{
-    size_t before = w->n_transfers;
-    for (int i = 0; i < 60000 && w->n_transfers == before; i++) {
-        turn(w, 1);
-    }
-    assert_true(w->n_transfers > before);
-    return &w->transfers[before];
-}
-
-static void answer(struct world *w, struct http_transfer *t, const void *data, size_t n)
-{
-    SCOPED(buf) body = testing_buf((size_t)128 * 1024 * 1024);
-    buf_append(&body, data, n);
-    struct http_response r = {.result = HTTP_DONE,
-                              .status = 200,
-                              .error = "",
-                              .content_type = "",
-                              .location = "",
-                              .body = &body,
-                              .start_ns = t->start_ns,
-                              .sent_ns = t->start_ns,
-                              .end_ns = w->now_ns};
-    t->live = false;
-    t->on_done(t->arg, &r);
+    answer(w, t, HTTP_DONE, 200, data, n);
 }
 
 /* Waits for the next request and answers it with counters and gauges of one stack. */
@@ -252,16 +38,15 @@ static void scrape(struct world *w, int64_t allocated, int64_t in_use)
     const struct pprof_row row = {"a m", NULL, {allocated, in_use}};
     SCOPED(buf) body = pprof_make(&spec, &row, 1);
     struct http_transfer *t = next_start(w);
-    turn(w, 100);
-    answer(w, t, body.data, body.len);
+    turn(w, 105); /* it is sent after 5 ms */
+    give(w, t, body.data, body.len);
 }
 
 /* The values of the only sample of the last profile. */
 static void check_values(struct world *w, int64_t allocated, int64_t in_use, const char *row)
 {
-    struct delta_input in = {.body = {w->profile->data, w->profile->size},
-                             .any_counter = true,
-                             .scratch = scratch_new()};
+    struct delta_input in = {
+        .body = {last(w)->data, last(w)->size}, .any_counter = true, .scratch = scratch_new()};
     SCOPED(delta_output) out;
     struct err err = ERR_INIT;
     assert_int_equal(delta_make(&in, &out, &err), DELTA_FIRST);
@@ -279,7 +64,7 @@ static void check_values(struct world *w, int64_t allocated, int64_t in_use, con
 static void cycle(struct world *w, int64_t allocated, int64_t in_use)
 {
     scrape(w, allocated, in_use);
-    work(w);
+    works(w);
 }
 
 /* The same; the profile must have this growth. */
@@ -290,14 +75,12 @@ static void check_delta(struct world *w, int64_t allocated, int64_t in_use, int6
     check_values(w, growth, in_use, row);
 }
 
-#define RESULT(w, r) testing_metric((w)->metrics, "profpull_delta_total{result=\"" r "\"}")
+#define RESULT(w, r) metric((w), "profpull_delta_total{result=\"" r "\"}")
 
 #define SCRAPES(w, r)                                                                              \
-    testing_metric((w)->metrics,                                                                   \
-                   "profpull_scrapes_total{job=\"one\",type=\"memory\",result=\"" r "\"}")
-#define FAILURES(w, r)                                                                             \
-    testing_metric((w)->metrics, "profpull_scrape_failures_total{job=\"one\",reason=\"" r "\"}")
-#define STATE(w, what) testing_metric((w)->metrics, "profpull_delta_state_" what)
+    metric((w), "profpull_scrapes_total{job=\"one\",type=\"memory\",result=\"" r "\"}")
+#define FAILURES(w, r) metric((w), "profpull_scrape_failures_total{job=\"one\",reason=\"" r "\"}")
+#define STATE(w, what) metric((w), "profpull_delta_state_" what)
 
 /* ---- the tests ------------------------------------------------------------------------------- */
 
@@ -308,34 +91,34 @@ TEST_ON(struct world *w, compression_of_the_job)
         enum config_compression compression;
         bool is_gzip;
     } cases[] = {{COMPRESSION_FAST, true}, {COMPRESSION_BEST, true}, {COMPRESSION_NONE, false}};
-    set(w, "a", "10.0.0.1:80");
+    put(w, "a", "10.0.0.1:80");
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        w->job.delta_compression = cases[i].compression;
+        w->jobs[0].delta_compression = cases[i].compression;
         cycle(w, 100 + (int64_t)i, 5);
         CHECK_INT(w->n_profiles, i + 1, "");
-        CHECK_INT(gzip_is((struct sv){w->profile->data, w->profile->size}), cases[i].is_gzip, "");
+        CHECK_INT(gzip_is((struct sv){last(w)->data, last(w)->size}), cases[i].is_gzip, "");
     }
 }
 
 TEST_ON(struct world *w, gauges_then_deltas)
 {
-    set(w, "1", "h:1");
+    put(w, "1", "h:1");
     scrape(w, 10, 5);
     CHECK_INT(w->n_profiles, 0, "not before the work is done");
-    CHECK_INT(testing_metric(w->metrics, "profpull_scrapes_in_flight"), 1, "busy");
-    assert_true(testing_metric(w->metrics, "profpull_delta_pending_bytes") > 50);
-    work(w);
-    CHECK_INT(testing_metric(w->metrics, "profpull_scrapes_in_flight"), 0, "done");
-    CHECK_INT(testing_metric(w->metrics, "profpull_delta_pending_bytes"), 0, "");
+    CHECK_INT(metric(w, "profpull_scrapes_in_flight"), 1, "busy");
+    assert_true(metric(w, "profpull_delta_pending_bytes") > 50);
+    works(w);
+    CHECK_INT(metric(w, "profpull_scrapes_in_flight"), 0, "done");
+    CHECK_INT(metric(w, "profpull_delta_pending_bytes"), 0, "");
     CHECK_INT(w->n_profiles, 1, "");
     check_values(w, 0, 5, "first");
-    CHECK_STR(labels_get(w->profile->labels, SV("__delta__")).p, "false", "");
-    assert_true(w->profile->is_delta);
-    assert_true(w->profile->no_sample_texts);
-    CHECK_INT(w->profile->until_ns - w->profile->from_ns, 100 * NS_PER_MS, "its own window");
-    int64_t until = w->profile->until_ns;
+    CHECK_STR(labels_get(last(w)->labels, SV("__delta__")).p, "false", "");
+    assert_true(last(w)->is_delta);
+    assert_true(last(w)->no_sample_texts);
+    CHECK_INT(last(w)->until_ns - last(w)->from_ns, 100 * NS_PER_MS, "its own window");
+    int64_t until = last(w)->until_ns;
     check_delta(w, 17, 3, 7, "second");
-    CHECK_INT(w->profile->from_ns, until, "from the end of the last one");
+    CHECK_INT(last(w)->from_ns, until, "from the end of the last one");
     check_delta(w, 2, 1, 0, "restarted");
     CHECK_INT(RESULT(w, "first"), 1, "");
     CHECK_INT(RESULT(w, "delta"), 1, "");
@@ -347,18 +130,19 @@ TEST_ON(struct world *w, gauges_then_deltas)
 /* A delta that nobody takes is part of the next one: the baseline moves with what was handed on. */
 TEST_ON(struct world *w, not_taken)
 {
-    set(w, "1", "h:1");
+    put(w, "1", "h:1");
     cycle(w, 10, 5);
-    int64_t until = w->profile->until_ns;
-    w->refuses = w->refusable = true;
+    int64_t until = last(w)->until_ns;
+    w->refuses[0] = true;
     for (int i = 0; i < 3; i++) {
         cycle(w, 17 + 10 * i, 3);
+        CHECK_INT(w->was_refusable, true, "may be refused");
     }
     CHECK_INT(w->n_profiles, 1, "three were refused");
     CHECK_INT(RESULT(w, "not_taken"), 3, "");
-    w->refuses = false;
+    w->refuses[0] = false;
     check_delta(w, 50, 4, 40, "all since the one that was taken");
-    CHECK_INT(w->profile->from_ns, until, "and its window");
+    CHECK_INT(last(w)->from_ns, until, "and its window");
     CHECK_INT(RESULT(w, "delta"), 1, "");
     CHECK_INT(SCRAPES(w, "ok"), 5, "the scrapes went well");
 }
@@ -367,14 +151,16 @@ TEST_ON(struct world *w, not_taken)
  * even if nobody takes it. */
 TEST_ON(struct world *w, first_not_taken)
 {
-    set(w, "1", "h:1");
-    w->refuses = true;
+    put(w, "1", "h:1");
+    w->refuses[0] = true;
     cycle(w, 10, 5);
-    w->refuses = false;
+    CHECK_INT(w->was_refusable, false, "is handed on once");
+    w->refuses[0] = false;
     check_delta(w, 17, 3, 7, "after a first one");
-    w->refuses = true;
+    w->refuses[0] = true;
     cycle(w, 2, 1);
-    w->refuses = false;
+    CHECK_INT(w->was_refusable, false, "is handed on once");
+    w->refuses[0] = false;
     check_delta(w, 6, 1, 4, "after a restart");
     CHECK_INT(RESULT(w, "first"), 1, "");
     CHECK_INT(RESULT(w, "rebased"), 1, "");
@@ -387,50 +173,50 @@ static void scrape_old(struct world *w, int allocated)
     SCOPED(buf) body = testing_buf(1000);
     buf_printf(&body, OLD_HEAP, allocated);
     struct http_transfer *t = next_start(w);
-    turn(w, 100);
-    answer(w, t, body.data, body.len);
+    turn(w, 105); /* it is sent after 5 ms */
+    give(w, t, body.data, body.len);
 }
 
 /* A profile in an older format is converted on a worker, and the delta is computed from the result.
  */
 TEST_ON(struct world *w, old_profiles_are_converted)
 {
-    set(w, "1", "h:1");
+    put(w, "1", "h:1");
     for (int i = 0; i < 2; i++) {
         scrape_old(w, 10 + 7 * i);
         CHECK_INT(w->n_works, 1, "the conversion");
         CHECK_INT(w->n_profiles, i, "");
-        work(w);
+        works(w);
         CHECK_INT(w->n_works, 1, "the delta");
-        CHECK_INT(testing_metric(w->metrics, "profpull_scrapes_in_flight"), 1, "busy");
-        work(w);
+        CHECK_INT(metric(w, "profpull_scrapes_in_flight"), 1, "busy");
+        works(w);
         CHECK_INT(w->n_profiles, i + 1, "");
     }
-    CHECK_INT(testing_metric(w->metrics, "profpull_conversions_total{result=\"ok\"}"), 2, "");
+    CHECK_INT(metric(w, "profpull_conversions_total{result=\"ok\"}"), 2, "");
     CHECK_INT(RESULT(w, "first"), 1, "");
     CHECK_INT(RESULT(w, "delta"), 1, "");
     struct pprof_summary summary;
     struct err err = ERR_INIT;
     struct sv plain;
     struct scratch *s = scratch_new();
-    struct sv zipped = {w->profile->data, w->profile->size};
+    struct sv zipped = {last(w)->data, last(w)->size};
     CHECK_INT(gzip_inflate(s, zipped, 10000, 0, &plain, &err), true, "");
     CHECK_INT(pprof_check(plain, &summary, &err), true, err.msg);
     CHECK_INT(summary.n[PROFILE_SAMPLE_TYPE], 4, "");
     CHECK_INT(summary.n[PROFILE_SAMPLE], 1, "");
-    CHECK_INT(summary.time_ns, w->profile->until_ns - 100 * NS_PER_MS, "when it was asked for");
+    CHECK_INT(summary.time_ns, last(w)->until_ns - 100 * NS_PER_MS, "when it was asked for");
     scratch_free(s);
 }
 
 /* A failed conversion is a failed scrape; the result of a cancelled one is dropped. */
 TEST_ON(struct world *w, old_profiles_that_fail)
 {
-    set(w, "1", "h:1");
+    put(w, "1", "h:1");
     struct http_transfer *t = next_start(w);
-    answer(w, t, SV("heap_v2/1\nx\n").p, 12);
+    give(w, t, SV("heap_v2/1\nx\n").p, 12);
     testing_log_expect(w->log, "scrape failed");
-    work(w);
-    CHECK_INT(testing_metric(w->metrics, "profpull_conversions_total{result=\"failed\"}"), 1, "");
+    works(w);
+    CHECK_INT(metric(w, "profpull_conversions_total{result=\"failed\"}"), 1, "");
     CHECK_INT(FAILURES(w, "bad_legacy"), 1, "");
     w->e->offloads.pending_bytes = OFFLOAD_PENDING_DEFAULT;
     testing_log_expect(w->log, "scrape failed");
@@ -438,12 +224,12 @@ TEST_ON(struct world *w, old_profiles_that_fail)
     CHECK_INT(FAILURES(w, "busy"), 1, "");
     w->e->offloads.pending_bytes = 0;
     scrape_old(w, 10);
-    set(w, "1", NULL);
-    work(w);
+    put(w, "1", NULL);
+    works(w);
     CHECK_INT(w->n_works, 0, "no delta");
     CHECK_INT(w->n_profiles, 0, "");
     CHECK_INT(w->e->offloads.pending_bytes, 0, "");
-    set(w, "1", "h:1");
+    put(w, "1", "h:1");
     scrape_old(w, 10); /* teardown frees the engine before the work is done */
     CHECK_INT(w->n_works, 1, "");
 }
@@ -452,16 +238,16 @@ TEST_ON(struct world *w, old_profiles_that_fail)
  * the first at once or later. */
 TEST_ON(struct world *w, another_pod_has_no_baseline)
 {
-    set(w, "uid-1", "h:1");
+    put(w, "uid-1", "h:1");
     cycle(w, 10, 5);
-    set(w, "uid-2", "h:1");
+    put(w, "uid-2", "h:1");
     check_delta(w, 1000, 6, 0, "at once");
     check_delta(w, 1001, 6, 1, "its own baseline");
-    set(w, "", NULL);
-    set(w, "uid-3", "h:1");
+    put(w, "", NULL);
+    put(w, "uid-3", "h:1");
     check_delta(w, 9000, 7, 0, "later");
-    set(w, "", NULL);
-    set(w, "uid-3", "h:1");
+    put(w, "", NULL);
+    put(w, "uid-3", "h:1");
     check_delta(w, 9003, 7, 3, "the same one comes back");
     CHECK_INT(RESULT(w, "first"), 3, "");
 }
@@ -469,7 +255,7 @@ TEST_ON(struct world *w, another_pod_has_no_baseline)
 /* A scrape without anything to pass on is a success. */
 TEST_ON(struct world *w, nothing_left)
 {
-    set(w, "1", "h:1");
+    put(w, "1", "h:1");
     cycle(w, 10, 0);
     CHECK_INT(w->n_profiles, 0, "");
     cycle(w, 10, 0);
@@ -482,12 +268,12 @@ TEST_ON(struct world *w, nothing_left)
 /* A scrape with a pending delta is busy: its tick is skipped. */
 TEST_ON(struct world *w, busy)
 {
-    set(w, "1", "h:1");
+    put(w, "1", "h:1");
     scrape(w, 10, 1);
     turn(w, 2 * INTERVAL_MS);
     CHECK_INT(w->n_transfers, 1, "no second one");
     CHECK_INT(SCRAPES(w, "skipped"), 2, "");
-    work(w);
+    works(w);
     check_delta(w, 14, 1, 4, "");
 }
 
@@ -495,7 +281,7 @@ TEST_ON(struct world *w, busy)
 TEST_ON(struct world *w, backlog)
 {
     testing_log_expect(w->log, "scrape failed");
-    set(w, "1", "h:1");
+    put(w, "1", "h:1");
     cycle(w, 10, 1);
     w->e->offloads.pending_bytes = OFFLOAD_PENDING_DEFAULT - 10;
     scrape(w, 20, 1);
@@ -508,15 +294,15 @@ TEST_ON(struct world *w, backlog)
 TEST_ON(struct world *w, bad_body)
 {
     testing_log_expect(w->log, "scrape failed");
-    set(w, "1", "h:1");
+    put(w, "1", "h:1");
     cycle(w, 10, 1);
     /* Passes the quick check but is damaged. */
     static const char bad[] = "\x0a\x04\x08\x01\x10\x02\x12\x00\x32\x00";
-    answer(w, next_start(w), bad, sizeof(bad) - 1);
-    work(w);
+    give(w, next_start(w), bad, sizeof(bad) - 1);
+    works(w);
     CHECK_INT(FAILURES(w, "bad_pprof"), 1, "");
     CHECK_INT(RESULT(w, "failed"), 1, "");
-    CHECK_INT(testing_metric(w->metrics, "profpull_scrapes_in_flight"), 0, "");
+    CHECK_INT(metric(w, "profpull_scrapes_in_flight"), 0, "");
     check_delta(w, 12, 1, 2, "the baseline has stayed");
 }
 
@@ -526,31 +312,31 @@ TEST_ON(struct world *w, passed)
     struct pprof_spec spec = {.types = "objects/count"};
     const struct pprof_row row = {"a", NULL, {5}};
     SCOPED(buf) body = pprof_make(&spec, &row, 1);
-    set(w, "1", "h:1");
-    answer(w, next_start(w), body.data, body.len);
-    work(w);
+    put(w, "1", "h:1");
+    give(w, next_start(w), body.data, body.len);
+    works(w);
     CHECK_INT(w->n_profiles, 1, "");
-    CHECK_INT(w->profile->size, body.len, "");
-    assert_memory_equal(w->profile->data, body.data, body.len);
-    assert_false(w->profile->is_delta);
-    assert_false(w->profile->no_sample_texts); /* nobody has looked */
+    CHECK_INT(last(w)->size, body.len, "");
+    assert_memory_equal(last(w)->data, body.data, body.len);
+    assert_false(last(w)->is_delta);
+    assert_false(last(w)->no_sample_texts); /* nobody has looked */
     CHECK_INT(RESULT(w, "passed"), 1, "");
 }
 
 /* The baseline survives a change of labels and the removal of the target for a while. */
 TEST_ON(struct world *w, survives)
 {
-    set(w, "1", "h:1");
+    put(w, "1", "h:1");
     cycle(w, 10, 1);
-    set(w, "2", "h:1");
+    put(w, "2", "h:1");
     check_delta(w, 11, 1, 1, "other labels");
-    CHECK_STR(labels_get(w->profile->labels, SV("v")).p, "2", "");
-    set(w, "2", NULL);
+    CHECK_STR(labels_get(last(w)->labels, SV("v")).p, "2", "");
+    put(w, "2", NULL);
     turn(w, 100000);
     CHECK_INT(STATE(w, "stacks"), 1, "kept");
-    set(w, "2", "h:1");
+    put(w, "2", "h:1");
     check_delta(w, 15, 1, 4, "back again");
-    set(w, "2", "h:2");
+    put(w, "2", "h:2");
     check_delta(w, 100, 1, 0, "another target");
     CHECK_INT(STATE(w, "stacks"), 2, "");
 }
@@ -558,29 +344,29 @@ TEST_ON(struct world *w, survives)
 /* The baseline of a removed target is freed in time, even if nothing else is due. */
 TEST_ON(struct world *w, freed)
 {
-    set(w, "1", "h:1");
+    put(w, "1", "h:1");
     cycle(w, 10, 1);
-    set(w, "1", NULL);
+    put(w, "1", NULL);
     turn(w, DELTAS_KEPT_MIN_MS - 1);
     CHECK_INT(STATE(w, "stacks"), 1, "kept");
     turn(w, 2);
     CHECK_INT(STATE(w, "stacks"), 0, "freed");
     CHECK_INT(STATE(w, "bytes"), 0, "freed");
-    set(w, "1", "h:1");
+    put(w, "1", "h:1");
     check_delta(w, 30, 1, 0, "a first one");
 }
 
 /* A target removed while its delta is computed loses the result, not the baseline. */
 TEST_ON(struct world *w, gone_meanwhile)
 {
-    set(w, "1", "h:1");
+    put(w, "1", "h:1");
     cycle(w, 10, 1);
     scrape(w, 20, 1);
-    set(w, "1", NULL);
-    work(w);
+    put(w, "1", NULL);
+    works(w);
     CHECK_INT(w->n_profiles, 1, "dropped");
-    CHECK_INT(testing_metric(w->metrics, "profpull_delta_pending_bytes"), 0, "");
-    set(w, "1", "h:1");
+    CHECK_INT(metric(w, "profpull_delta_pending_bytes"), 0, "");
+    put(w, "1", "h:1");
     check_delta(w, 30, 1, 20, "since the first one");
     scrape(w, 31, 1); /* the engine is freed while this one is computed */
 }
@@ -589,7 +375,7 @@ TEST_ON(struct world *w, gone_meanwhile)
 TEST_ON(struct world *w, no_room)
 {
     testing_log_expect(w->log, "no memory for the baseline");
-    set(w, "1", "h:1");
+    put(w, "1", "h:1");
     w->e->deltas.max_bytes = 100;
     for (int i = 1; i <= 3; i++) {
         check_delta(w, 10 * i, 1, 0, "no room");
@@ -607,10 +393,10 @@ TEST_ON(struct world *w, no_room)
 /* Baselines of removed targets give way to those of existing ones. */
 TEST_ON(struct world *w, kept_makes_way)
 {
-    set(w, "1", "h:1");
+    put(w, "1", "h:1");
     cycle(w, 10, 1);
     w->e->deltas.max_bytes = w->e->deltas.bytes + 10;
-    set(w, "1", "h:2");
+    put(w, "1", "h:2");
     cycle(w, 10, 1);
     CHECK_INT(RESULT(w, "no_room"), 999999, "there was room");
     CHECK_INT(STATE(w, "stacks"), 1, "of the new one");
@@ -625,14 +411,14 @@ TEST_ON(struct world *w, not_cumulative)
     struct pprof_spec spec = {.types = "alloc_space/bytes goroutine/count"};
     const struct pprof_row row = {"a", NULL, {5, 6}};
     SCOPED(buf) body = pprof_make(&spec, &row, 1);
-    set(w, "1", "h:1");
+    put(w, "1", "h:1");
     for (size_t i = 1; i <= 3; i++) {
-        answer(w, next_start(w), body.data, body.len);
+        give(w, next_start(w), body.data, body.len);
         CHECK_INT(w->n_works, 0, "at once");
         CHECK_INT(w->n_profiles, i, "also the first one");
-        CHECK_INT(w->profile->size, body.len, "");
-        assert_memory_equal(w->profile->data, body.data, body.len);
-        assert_true(labels_get(w->profile->labels, SV("__delta__")).n == 0);
+        CHECK_INT(last(w)->size, body.len, "");
+        assert_memory_equal(last(w)->data, body.data, body.len);
+        assert_true(labels_get(last(w)->labels, SV("__delta__")).n == 0);
     }
     CHECK_INT(STATE(w, "bytes"), 0, "");
 }
@@ -641,20 +427,20 @@ TEST_ON(struct world *w, not_cumulative)
  * baseline. */
 TEST_ON(struct world *w, another_job)
 {
-    struct config_job renamed = w->job;
+    struct config_job renamed = w->jobs[0];
     struct target *t;
     struct err err = ERR_INIT;
     renamed.name = "two";
-    set(w, "1", "h:1");
+    put(w, "1", "h:1");
     cycle(w, 10, 1);
-    set(w, "1", NULL);
+    put(w, "1", NULL);
     labels_builder_reset(w->b, NULL);
     labels_builder_set_str(w->b, "__address__", "h:1");
     t = target_make(NULL, 1, &renamed, w->b, NULL, &err);
     assert_non_null(t);
     assert_true(engine_set_group(w->e, 1, "elsewhere", &t, 1));
     check_delta(w, 13, 1, 3, "the baseline is the same");
-    CHECK_STR(labels_get(w->profile->labels, SV("job")).p, "two", "");
+    CHECK_STR(labels_get(last(w)->labels, SV("job")).p, "two", "");
     assert_true(engine_set_group(w->e, 1, "elsewhere", NULL, 0)); /* before the job is freed */
 }
 
@@ -683,21 +469,21 @@ static void an_hour(struct world *w, size_t max_bytes, size_t *ret_most)
     uint64_t deltas = RESULT(w, "delta");
     deltas = deltas == 999999 ? 0 : deltas;
     w->e->deltas.max_bytes = max_bytes;
-    set(w, "1", "h:1");
+    put(w, "1", "h:1");
     *ret_most = 0;
     for (int64_t i = 0; i < HOUR_SCRAPES; i++) {
         struct buf body = restless(i);
         size_t before = w->n_profiles;
         w->n_transfers = 0;
-        answer(w, next_start(w), body.data, body.len);
-        work(w);
+        give(w, next_start(w), body.data, body.len);
+        works(w);
         buf_done(&body);
         size_t bytes = w->e->deltas.bytes;
         assert_true(bytes <= max_bytes);
         CHECK_INT(STATE(w, "bytes"), bytes, "");
         *ret_most = bytes > *ret_most ? bytes : *ret_most;
         CHECK_INT(w->n_profiles, before + 1, "");
-        struct delta_input in = {.body = {w->profile->data, w->profile->size}};
+        struct delta_input in = {.body = {last(w)->data, last(w)->size}};
         SCOPED(delta_output) out;
         struct err err = ERR_INIT;
         in.any_counter = true;
@@ -723,7 +509,7 @@ TEST_ON(struct world *w, restless_stacks)
     assert_true(most <= (DELTA_AGE_MAX + 1) * (HOUR_STACKS + 1) * 17 + 1024);
     CHECK_INT(RESULT(w, "delta"), HOUR_SCRAPES - 1, "all but the first");
     CHECK_INT(RESULT(w, "no_room"), 999999, "none");
-    set(w, "1", NULL);
+    put(w, "1", NULL);
     turn(w, 10 * DELTAS_KEPT_MIN_MS);
     CHECK_INT(w->e->deltas.bytes, 0, "gone");
     an_hour(w, most * 4 / 5, &most);
@@ -734,19 +520,29 @@ TEST_ON(struct world *w, restless_stacks)
 /* Deltas computed by the target pass through unchanged, and may overlap. */
 TEST_ON(struct world *w, made_by_the_target)
 {
-    w->types[0].enabled = false;
-    w->types[1].enabled = true;
+    w->types[MEMORY].enabled = false;
+    w->types[CPU] = (struct config_type){.key = "mutex",
+                                         .name = "mutex",
+                                         .path = "/mutex",
+                                         .cumulative = true,
+                                         .sampling = true,
+                                         .is_delta = true,
+                                         .enabled = true,
+                                         .delta = DELTA_SERVER,
+                                         .seconds = 14,
+                                         .interval_ms = INTERVAL_MS,
+                                         .timeout_ms = 1000};
     struct pprof_spec spec = {.types = "contentions/count delay/nanoseconds"};
     const struct pprof_row row = {"a", NULL, {5, 6}};
     SCOPED(buf) body = pprof_make(&spec, &row, 1);
-    set(w, "1", "h:1");
+    put(w, "1", "h:1");
     struct http_transfer *t = next_start(w);
     CHECK_STR(t->url, "http://h:1/mutex?seconds=14", "");
     CHECK_INT(w->e->gate.processes == NULL ? 0 : map_count(w->e->gate.processes), 0, "no turn");
-    answer(w, t, body.data, body.len);
+    give(w, t, body.data, body.len);
     CHECK_INT(w->n_works, 0, "");
     CHECK_INT(w->n_profiles, 1, "");
-    CHECK_INT(w->profile->size, body.len, "");
-    CHECK_STR(labels_get(w->profile->labels, SV("__delta__")).p, "false", "");
-    assert_true(w->profile->is_delta);
+    CHECK_INT(last(w)->size, body.len, "");
+    CHECK_STR(labels_get(last(w)->labels, SV("__delta__")).p, "false", "");
+    assert_true(last(w)->is_delta);
 }

@@ -1,12 +1,10 @@
 /* A server that runs gets other options: connections stay, and each request is answered by those
  * that count when it comes. */
-#include "tests/unit/lib/server_client.h"
+#include "tests/unit/server/server_rig.h"
 
 #include <stdatomic.h>
 
 #include "api/served.h"
-#include "server/exchange.h"
-#include "server/routes.h"
 
 /* ---- a server with two routes of its own ----------------------------------------------------- */
 
@@ -84,10 +82,7 @@ static struct server_options options_of(struct world *w, const char *version, at
 
 static void start(struct world *w, const struct server_options *options)
 {
-    struct err err = ERR_INIT;
-    w->server = server_start(options, &err);
-    CHECK_STR(err.msg, "", "");
-    assert_non_null(w->server);
+    w->server = server_rig_start(options);
 }
 
 static int setup(void **state)

@@ -8,9 +8,7 @@
 #include "api/tables.h"
 #include "base/clock.h"
 #include "pages/pages.h"
-#include "server/exchange.h"
-#include "server/routes.h"
-#include "tests/unit/lib/server_client.h"
+#include "tests/unit/server/server_rig.h"
 
 #define BODY_MAX 1000
 
@@ -89,67 +87,36 @@ static const struct route routes[] = {
 static const struct route *const tables[] = {routes, page_routes, API_TABLES, NULL};
 static const char *const prefixes[] = {API_PREFIXES, NULL};
 
-static void start(struct fixture *f)
+static void fixture_begin(struct fixture *f)
 {
-    struct err err = ERR_INIT;
-    f->server = server_start(&f->options, &err);
-    CHECK_STR(err.msg, "", "server_start");
-    assert_non_null(f->server);
-}
-
-static int setup(void **state)
-{
-    struct fixture *f = calloc(1, sizeof(*f));
-    assert_non_null(f);
     assert_int_equal(sem_init(&f->started, 0, 0), 0);
     assert_int_equal(sem_init(&f->go_on, 0, 0), 0);
     f->metrics = metrics_new();
     f->served = (struct served){.version = "1.2.3", .arg = f};
-    f->options = (struct server_options){
-        .name = "admin",
-        .listen = "127.0.0.1:0",
-        .sets = ROUTE_ADMIN | ROUTE_QUERY,
-        .max_connections = 64,
-        .max_connections_per_address = 64,
-        .request_timeout_ms = 20000,
-        .answer_timeout_ms = 60000,
-        .idle_timeout_ms = 60000,
-        .bodies_max_bytes = 1 << 20,
-        .path_prefix = "/mine",
-        .query = {.threads = 1, .waiting_max = 1, .timeout_ms = 60000, .body_max = BODY_MAX},
-        .routes = tables,
-        .api_prefixes = prefixes,
-        .metrics = f->metrics,
-        .served = &f->served,
-    };
-    start(f);
-    *state = f;
-    return 0;
+    f->options = server_rig_options(tables, f->metrics);
+    f->options.request_timeout_ms = 20000;
+    f->options.path_prefix = "/mine";
+    f->options.api_prefixes = prefixes;
+    f->options.query.waiting_max = 1;
+    f->options.query.body_max = BODY_MAX;
+    f->options.served = &f->served;
+    f->server = server_rig_start(&f->options);
 }
 
-static int teardown(void **state)
+static void fixture_end(struct fixture *f)
 {
-    struct fixture *f = *state;
     server_stop(f->server);
     metrics_free(f->metrics);
     sem_destroy(&f->started);
     sem_destroy(&f->go_on);
-    free(f);
-    return 0;
 }
+
+FIXTURE(fixture, fixture_begin, fixture_end)
 
 static void restart(struct fixture *f)
 {
     server_stop(f->server);
-    start(f);
-}
-
-static void wait_for_metric(const struct fixture *f, const char *text, uint64_t want)
-{
-    for (int i = 0; testing_metric(f->metrics, text) != want; i++) {
-        assert_true(i < 30000);
-        usleep(1000);
-    }
+    f->server = server_rig_start(&f->options);
 }
 
 #define CLOSE "Connection: close\r\n"
@@ -348,7 +315,7 @@ TEST_ON(struct fixture *f, silence_between_requests)
     client_send(fd, "GET /-/ready HTTP/1.1\r\n\r\n");
     client_read_all(fd, &text);
     CHECK_CONTAINS(text.data, "HTTP/1.1 200", "");
-    wait_for_metric(f, "profpull_admin_connections_ended_total{reason=\"idle\"}", 1);
+    server_rig_wait(f->metrics, "profpull_admin_connections_ended_total{reason=\"idle\"}", 1);
     close(fd);
 }
 
@@ -365,7 +332,7 @@ TEST_ON(struct fixture *f, a_body_in_drips)
         usleep(20000);
     }
     client_read_all(fd, &text);
-    wait_for_metric(f, "profpull_admin_requests_refused_total{reason=\"slow_body\"}", 1);
+    server_rig_wait(f->metrics, "profpull_admin_requests_refused_total{reason=\"slow_body\"}", 1);
     close(fd);
 }
 
@@ -405,7 +372,7 @@ TEST_ON(struct fixture *f, the_line_before_the_threads)
     sem_wait(&f->started);
     int waiting = client_dial(f->server);
     client_send(waiting, "GET /echo HTTP/1.1\r\n" CLOSE "\r\n");
-    wait_for_metric(f, "profpull_api_requests_pending{api=\"query\"}", 2);
+    server_rig_wait(f->metrics, "profpull_api_requests_pending{api=\"query\"}", 2);
     char *answer =
         client_ask(f->server, "POST /x.Connect/Do HTTP/1.1\r\nContent-Length: 0\r\n" CLOSE "\r\n");
     CHECK_CONTAINS(answer, "HTTP/1.1 429 Too Many Requests\r\n", "");
@@ -441,14 +408,13 @@ TEST_ON(struct fixture *f, a_client_leaves_places_to_others)
         own[i] = client_dial(f->server);
         client_send(own[i], request);
     }
-    wait_for_metric(f, pending, 3);
+    server_rig_wait(f->metrics, pending, 3);
     int other = client_dial_from(f->server, INADDR_LOOPBACK + 1);
-    wait_for_metric(f, "profpull_admin_connections", 4);
-    char *answer = client_ask(f->server, request);
+    server_rig_wait(f->metrics, "profpull_admin_connections", 4);
+    SCOPED_MEMORY char *answer = client_ask(f->server, request);
     CHECK_CONTAINS(answer, "HTTP/1.1 429 Too Many Requests\r\n", "more than its share");
-    free(answer);
     client_send(other, request);
-    wait_for_metric(f, pending, 4);
+    server_rig_wait(f->metrics, pending, 4);
     sem_post(&f->go_on);
     for (int i = 0; i < 3; i++) {
         SCOPED(buf) text = testing_buf(REPLY_MAX);
@@ -468,9 +434,9 @@ TEST_ON(struct fixture *f, a_client_that_hangs_up)
     client_send(fd, "GET /wait HTTP/1.1\r\n\r\n");
     sem_wait(&f->started);
     close(fd);
-    wait_for_metric(f, "profpull_api_requests_pending{api=\"query\"}", 0);
+    server_rig_wait(f->metrics, "profpull_api_requests_pending{api=\"query\"}", 0);
     assert_true(atomic_load(&f->cancelled));
-    wait_for_metric(f, "profpull_admin_connections", 0);
+    server_rig_wait(f->metrics, "profpull_admin_connections", 0);
 }
 
 /* One that has closed only its side of the connection gets its answer. */
@@ -483,7 +449,7 @@ TEST_ON(struct fixture *f, a_client_that_has_said_all)
     sem_wait(&f->started);
     client_send(waiting, "GET /echo HTTP/1.1\r\n\r\n");
     shutdown(waiting, SHUT_WR);
-    wait_for_metric(f, "profpull_api_requests_pending{api=\"query\"}", 2);
+    server_rig_wait(f->metrics, "profpull_api_requests_pending{api=\"query\"}", 2);
     /* Answered by the loop, so it has seen the end of the other one. */
     free(client_ask(f->server, "GET /-/healthy HTTP/1.1\r\n" CLOSE "\r\n"));
     shutdown(fd, SHUT_WR);
@@ -507,18 +473,18 @@ TEST_ON(struct fixture *f, no_time_is_left)
     while (sem_trywait(&f->started) != 0) {
         close(working);
         /* Nothing is left of it, not even a start that came after the look at the semaphore. */
-        wait_for_metric(f, "profpull_admin_connections", 0);
-        wait_for_metric(f, "profpull_api_requests_pending{api=\"query\"}", 0);
+        server_rig_wait(f->metrics, "profpull_admin_connections", 0);
+        server_rig_wait(f->metrics, "profpull_api_requests_pending{api=\"query\"}", 0);
         while (sem_trywait(&f->started) == 0) {
         }
         working = client_dial(f->server);
         client_send(working, "GET /wait HTTP/1.1\r\n" CLOSE "\r\n");
-        wait_for_metric(f, "profpull_admin_connections", 1);
+        server_rig_wait(f->metrics, "profpull_admin_connections", 1);
         usleep(20000);
     }
     waiting = client_dial(f->server);
     client_send(waiting, "POST /x.Connect/Do HTTP/1.1\r\n" CLOSE "\r\n");
-    wait_for_metric(f, "profpull_api_requests_pending{api=\"query\"}", 2);
+    server_rig_wait(f->metrics, "profpull_api_requests_pending{api=\"query\"}", 2);
     int64_t now_ms = clock_mono_ms();
     while (clock_mono_ms() < now_ms + 2) {
         usleep(1000);
@@ -539,7 +505,7 @@ TEST_ON(struct fixture *f, a_stop_during_work)
     client_send(working, "GET /wait HTTP/1.1\r\n\r\n");
     sem_wait(&f->started);
     client_send(waiting, "GET /wait HTTP/1.1\r\n\r\n");
-    wait_for_metric(f, "profpull_api_requests_pending{api=\"query\"}", 2);
+    server_rig_wait(f->metrics, "profpull_api_requests_pending{api=\"query\"}", 2);
     restart(f);
     assert_true(atomic_load(&f->cancelled));
     assert_int_not_equal(sem_trywait(&f->started), 0);

@@ -2,26 +2,20 @@
  */
 #include <jansson.h>
 
-#include <arpa/inet.h>
-#include <errno.h>
-#include <netinet/in.h>
 #include <poll.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/resource.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include "api/served.h"
 #include "api/tables.h"
 #include "base/clock.h"
 #include "base/loop.h"
 #include "pages/pages.h"
-#include "server/server.h"
-#include "tests/unit/lib/testing.h"
 #include "tests/unit/lib/valid_config.h"
+#include "tests/unit/server/server_rig.h"
 
-#define REPLY_MAX (8 * 1024 * 1024)
+SCOPED_POINTER(config, config_unref)
 
 struct fixture {
     struct metrics *metrics;
@@ -80,10 +74,8 @@ static struct server_options options_of(struct fixture *f, const char *listen)
     };
 }
 
-static int setup(void **state)
+static void fixture_begin(struct fixture *f)
 {
-    struct fixture *f = calloc(1, sizeof(*f));
-    assert_non_null(f);
     atomic_store(&f->well, true);
     struct err err = ERR_INIT;
     f->metrics = metrics_new();
@@ -98,25 +90,20 @@ static int setup(void **state)
     f->scraper = scraper_new(&scraper, &err);
     assert_non_null(f->scraper);
     struct server_options options = options_of(f, "127.0.0.1:0");
-    f->server = server_start(&options, &err);
-    CHECK_STR(err.msg, "", "server_start");
-    assert_non_null(f->server);
-    *state = f;
-    return 0;
+    f->server = server_rig_start(&options);
 }
 
-static int teardown(void **state)
+static void fixture_end(struct fixture *f)
 {
-    struct fixture *f = *state;
     server_stop(f->server);
     loop_run_once(f->loop);
     scraper_free(f->scraper);
     loop_free(f->loop);
     intern_free(f->intern);
     metrics_free(f->metrics);
-    free(f);
-    return 0;
 }
+
+FIXTURE(fixture, fixture_begin, fixture_end)
 
 static void connect_to(const struct fixture *f, int fd)
 {
@@ -133,13 +120,7 @@ static void connect_to(const struct fixture *f, int fd)
 /* Connects from an address of its own: 127.0.0.N. */
 static int dial_from(const struct fixture *f, unsigned n)
 {
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    assert_true(fd >= 0);
-    struct sockaddr_in from = {.sin_family = AF_INET,
-                               .sin_addr.s_addr = htonl(INADDR_LOOPBACK - 1 + n)};
-    assert_int_equal(bind(fd, (struct sockaddr *)&from, sizeof(from)), 0);
-    connect_to(f, fd);
-    return fd;
+    return client_dial_from(f->server, INADDR_LOOPBACK - 1 + n);
 }
 
 static int dial(const struct fixture *f)
@@ -163,8 +144,7 @@ static void read_all(int fd, struct buf *out)
 static char *ask(const struct fixture *f, const char *method, const char *path)
 {
     int fd = dial(f);
-    struct buf text;
-    buf_init(&text, REPLY_MAX);
+    struct buf text = testing_buf(REPLY_MAX);
     buf_printf(&text, "%s %s HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", method, path);
     assert_int_equal(write(fd, text.data, text.len), (ssize_t)text.len);
     buf_clear(&text);
@@ -235,10 +215,9 @@ static struct config *parse_config(void)
 /* n targets of one job that are not due soon. */
 static void add_targets(struct fixture *f, size_t n)
 {
-    struct config *config = parse_config();
-    struct labels_builder *b = labels_builder_new(f->intern);
-    struct target **targets = calloc(n, sizeof(struct target *));
-    assert_non_null(targets);
+    SCOPED(config) *config = parse_config();
+    SCOPED(labels_builder) *b = labels_builder_new(f->intern);
+    struct target **targets = testing_memory(n * sizeof(struct target *));
     for (size_t i = 0; i < n; i++) {
         char address[64];
         snprintf(address, sizeof(address), "127.0.%zu.%zu:1", 1 + i / 250, 1 + i % 250);
@@ -253,8 +232,6 @@ static void add_targets(struct fixture *f, size_t n)
     assert_true(scraper_set_group(f->scraper, 0, "static/0", targets, n));
     loop_run_once(f->loop);
     free(targets);
-    labels_builder_free(b);
-    config_unref(config);
 }
 
 /* Undoes chunked transfer coding in place. */
@@ -365,15 +342,12 @@ TEST_ON(struct fixture *f, headers_over_the_limit)
 /* Starts the server again with other limits. */
 static void restart(struct fixture *f, int64_t request_ms, int64_t answer_ms, unsigned of_one)
 {
-    struct err err = ERR_INIT;
     server_stop(f->server);
     struct server_options options = options_of(f, "127.0.0.1:0");
     options.request_timeout_ms = request_ms;
     options.answer_timeout_ms = answer_ms;
     options.max_connections_per_address = of_one;
-    f->server = server_start(&options, &err);
-    CHECK_STR(err.msg, "", "");
-    assert_non_null(f->server);
+    f->server = server_rig_start(&options);
 }
 
 static uint64_t ended(const struct fixture *f, const char *reason)

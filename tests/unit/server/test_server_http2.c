@@ -4,9 +4,8 @@
 #include <semaphore.h>
 #include <stdlib.h>
 
-#include "server/exchange.h"
-#include "server/routes.h"
 #include "tests/unit/lib/http2_client.h"
+#include "tests/unit/server/server_rig.h"
 
 SCOPED_VALUE(h2_answer, h2_done)
 SCOPED_VALUE(h2_client, h2_close)
@@ -108,71 +107,33 @@ static const struct route routes[] = {
 };
 static const struct route *const tables[] = {routes, NULL};
 
-static void start(struct fixture *f)
-{
-    struct err err = ERR_INIT;
-    f->server = server_start(&f->options, &err);
-    CHECK_STR(err.msg, "", "server_start");
-    assert_non_null(f->server);
-}
-
 static void restart(struct fixture *f)
 {
     server_stop(f->server);
-    start(f);
+    f->server = server_rig_start(&f->options);
 }
 
-static int setup(void **state)
+static void fixture_begin(struct fixture *f)
 {
-    struct fixture *f = calloc(1, sizeof(*f));
-    assert_non_null(f);
     assert_int_equal(sem_init(&f->started, 0, 0), 0);
     assert_int_equal(sem_init(&f->go_on, 0, 0), 0);
     f->metrics = metrics_new();
-    f->options = (struct server_options){
-        .name = "admin",
-        .listen = "127.0.0.1:0",
-        .sets = ROUTE_ADMIN | ROUTE_QUERY,
-        .max_connections = 64,
-        .max_connections_per_address = 64,
-        .max_streams = 256,
-        .max_streams_per_connection = 100,
-        .request_timeout_ms = 60000,
-        .answer_timeout_ms = 60000,
-        .idle_timeout_ms = 60000,
-        .bodies_max_bytes = MIB,
-        .query = {.threads = 1, .waiting_max = 50, .timeout_ms = 60000, .body_max = BODY_MAX},
-        .routes = tables,
-        .metrics = f->metrics,
-        .served = (const struct served *)(uintptr_t)f,
-    };
-    start(f);
-    *state = f;
-    return 0;
+    f->options = server_rig_options(tables, f->metrics);
+    f->options.query.waiting_max = 50;
+    f->options.query.body_max = BODY_MAX;
+    f->options.served = (const struct served *)(uintptr_t)f;
+    f->server = server_rig_start(&f->options);
 }
 
-static int teardown(void **state)
+static void fixture_end(struct fixture *f)
 {
-    struct fixture *f = *state;
     server_stop(f->server);
     metrics_free(f->metrics);
     sem_destroy(&f->started);
     sem_destroy(&f->go_on);
-    free(f);
-    return 0;
 }
 
-static void wait_for_metric(const struct fixture *f, const char *text, uint64_t want)
-{
-    for (int i = 0; testing_metric(f->metrics, text) != want; i++) {
-        if (i == 30000) {
-            fail_msg("%s is %llu, not %llu", text,
-                     (unsigned long long)testing_metric(f->metrics, text),
-                     (unsigned long long)want);
-        }
-        usleep(1000);
-    }
-}
+FIXTURE(fixture, fixture_begin, fixture_end)
 
 #define ENDED(reason) "profpull_admin_connections_ended_total{reason=\"" reason "\"}"
 #define STREAMS(result) "profpull_admin_http2_streams_total{result=\"" result "\"}"
@@ -207,7 +168,7 @@ TEST_ON(struct fixture *f, requests_and_their_answers)
         CHECK_CONTAINS(a.body.data, rows[i].body, rows[i].path);
     }
     h2_close(&c);
-    wait_for_metric(f, ENDED("done"), 1);
+    server_rig_wait(f->metrics, ENDED("done"), 1);
     assert_int_equal(testing_metric(f->metrics, STREAMS("done")), sizeof(rows) / sizeof(rows[0]));
 }
 
@@ -258,12 +219,10 @@ TEST_ON(struct fixture *f, bodies_come_whole)
     h2_done(&a);
     h2_frame(&c, NGHTTP2_DATA, 0, 3, SV("llo"));
     /* Trailers end it as well. */
-    struct buf block;
-    buf_init(&block, 1000);
+    SCOPED(buf) block = testing_buf(1000);
     h2_header(&block, "x-trailer", SV("1"));
     h2_frame(&c, NGHTTP2_HEADERS, H2_END_HEADERS | H2_END_STREAM, 3,
              (struct sv){block.data, block.len});
-    buf_done(&block);
     a = h2_wait(&c, 3);
     CHECK_CONTAINS(a.body.data, "n=5 body=hello", "");
     h2_done(&a);
@@ -272,14 +231,13 @@ TEST_ON(struct fixture *f, bodies_come_whole)
 /* Reads up to the head of the next response; the caller frees. */
 static char *next_head(struct h2_client *c)
 {
-    struct buf text;
     struct h2_frame frame = h2_next(c);
     while (frame.type != NGHTTP2_HEADERS) {
         assert_true(frame.type != 0xff);
         buf_done(&frame.payload);
         frame = h2_next(c);
     }
-    buf_init(&text, 10000);
+    struct buf text = testing_buf(10000);
     h2_unpack(c, &frame.payload, &text);
     buf_done(&frame.payload);
     return buf_take(&text, NULL);
@@ -289,9 +247,8 @@ TEST_ON(struct fixture *f, a_client_that_expects_to_be_asked_is_asked)
 {
     SCOPED(h2_client) c = h2_dial(f->server, SV(""));
     h2_request(&c, 1, "POST", "/echo", "expect", "100-continue", 0);
-    char *head = next_head(&c);
+    SCOPED_MEMORY char *head = next_head(&c);
     CHECK_STR(head, ":status: 100\n", "");
-    free(head);
     h2_frame(&c, NGHTTP2_DATA, H2_END_STREAM, 1, SV("hello"));
     SCOPED(h2_answer) a = h2_wait(&c, 1);
     CHECK_CONTAINS(a.body.data, "body=hello", "");
@@ -377,7 +334,7 @@ TEST_ON(struct fixture *f, all_bodies_together_have_a_limit)
     assert_int_equal(testing_metric(f->metrics, REFUSED("no_room")), 1);
     /* The bodies of a connection that ends count no longer. */
     h2_close(&c);
-    wait_for_metric(f, STREAMS("cut"), 2);
+    server_rig_wait(f->metrics, STREAMS("cut"), 2);
     c = h2_dial(f->server, SV(""));
     h2_request(&c, 1, "POST", "/echo", NULL, NULL, 0);
     h2_frame(&c, NGHTTP2_DATA, 0, 1, (struct sv){much, sizeof(much)});
@@ -401,7 +358,7 @@ TEST_ON(struct fixture *f, a_stream_too_many_is_refused)
     /* Giving them up makes no room until their handlers have ended: with the limits of the
      * protocol alone, a client could have any number of them. */
     h2_frame(&first, NGHTTP2_RST_STREAM, 0, 3, (struct sv){"\0\0\0\10", 4});
-    wait_for_metric(f, STREAMS("reset"), 1);
+    server_rig_wait(f->metrics, STREAMS("reset"), 1);
     h2_get(&first, 5, "/ok");
     struct h2_answer a = h2_wait(&first, 5);
     assert_int_equal(a.reset, NGHTTP2_REFUSED_STREAM);
@@ -434,12 +391,12 @@ TEST_ON(struct fixture *f, a_handler_learns_that_its_client_is_gone)
     h2_get(&c, 1, "/wait");
     assert_int_equal(sem_wait(&f->started), 0);
     h2_frame(&c, NGHTTP2_RST_STREAM, 0, 1, (struct sv){"\0\0\0\10", 4});
-    wait_for_metric(f, STREAMS("reset"), 1);
+    server_rig_wait(f->metrics, STREAMS("reset"), 1);
     h2_get(&c, 3, "/wait");
     assert_int_equal(sem_wait(&f->started), 0); /* the first has ended */
     assert_int_equal(atomic_load(&f->cancelled), 1);
     h2_close(&c);
-    wait_for_metric(f, STREAMS("cut"), 1);
+    server_rig_wait(f->metrics, STREAMS("cut"), 1);
     for (int i = 0; atomic_load(&f->cancelled) != 2; i++) {
         assert_true(i < 30000);
         usleep(1000);
@@ -458,7 +415,7 @@ TEST_ON(struct fixture *f, unread_answers_have_a_limit)
     h2_done(&a);
     /* With the answer given up, there is room. */
     h2_frame(&c, NGHTTP2_RST_STREAM, 0, 1, (struct sv){"\0\0\0\10", 4});
-    wait_for_metric(f, STREAMS("reset"), 1);
+    server_rig_wait(f->metrics, STREAMS("reset"), 1);
     h2_frame(&c, NGHTTP2_WINDOW_UPDATE, 0, 0, (struct sv){"\1\0\0\0", 4});
     h2_get(&c, 5, "/ok");
     a = h2_wait(&c, 5);
@@ -490,7 +447,7 @@ TEST_ON(struct fixture *f, a_connection_that_is_not_read_ends)
     SCOPED(h2_client) c = h2_dial(f->server, (struct sv){"\0\4\1\100\0\0", 6});
     h2_frame(&c, NGHTTP2_WINDOW_UPDATE, 0, 0, (struct sv){"\1\100\0\0", 4});
     h2_get(&c, 1, "/fill?n=16000000");
-    wait_for_metric(f, ENDED("slow_answer"), 1);
+    server_rig_wait(f->metrics, ENDED("slow_answer"), 1);
 }
 
 TEST_ON(struct fixture *f, a_body_that_comes_slowly_is_refused)
@@ -515,7 +472,7 @@ TEST_ON(struct fixture *f, a_head_that_comes_slowly_ends_the_connection)
     struct h2_answer a = h2_wait(&c, 1);
     assert_true(a.closed);
     h2_done(&a);
-    wait_for_metric(f, ENDED("slow_request"), 1);
+    server_rig_wait(f->metrics, ENDED("slow_request"), 1);
 }
 
 TEST_ON(struct fixture *f, an_idle_connection_ends)
@@ -532,7 +489,7 @@ TEST_ON(struct fixture *f, an_idle_connection_ends)
     assert_int_equal(a.goaway, NGHTTP2_NO_ERROR);
     h2_done(&a);
     h2_close(&c);
-    wait_for_metric(f, ENDED("idle"), 1);
+    server_rig_wait(f->metrics, ENDED("idle"), 1);
 }
 
 TEST_ON(struct fixture *f, the_server_stops_while_streams_are_held)

@@ -3,10 +3,9 @@
  */
 #include <stdlib.h>
 
-#include "server/exchange.h"
 #include "server/http2_budget.h"
-#include "server/routes.h"
 #include "tests/unit/lib/http2_client.h"
+#include "tests/unit/server/server_rig.h"
 
 SCOPED_VALUE(h2_answer, h2_done)
 SCOPED_VALUE(h2_client, h2_close)
@@ -50,29 +49,10 @@ static const struct route *const tables[] = {routes, NULL};
 
 static int setup(void **state)
 {
-    struct fixture *f = calloc(1, sizeof(*f));
-    struct err err = ERR_INIT;
-    assert_non_null(f);
+    struct fixture *f = testing_memory(sizeof(*f));
     f->metrics = metrics_new();
-    const struct server_options options = {
-        .name = "admin",
-        .listen = "127.0.0.1:0",
-        .sets = ROUTE_ADMIN | ROUTE_QUERY,
-        .max_connections = 64,
-        .max_connections_per_address = 64,
-        .max_streams = 256,
-        .max_streams_per_connection = 100,
-        .request_timeout_ms = 60000,
-        .answer_timeout_ms = 60000,
-        .idle_timeout_ms = 60000,
-        .bodies_max_bytes = 1 << 20,
-        .query = {.threads = 1, .waiting_max = 200, .timeout_ms = 60000, .body_max = 1 << 20},
-        .routes = tables,
-        .metrics = f->metrics,
-    };
-    f->server = server_start(&options, &err);
-    CHECK_STR(err.msg, "", "server_start");
-    assert_non_null(f->server);
+    const struct server_options options = server_rig_options(tables, f->metrics);
+    f->server = server_rig_start(&options);
     *state = f;
     return 0;
 }
@@ -106,13 +86,21 @@ static void check_ended(const struct fixture *f, const char *reason, const char 
     snprintf(text, sizeof(text), "profpull_admin_connections_ended_total{reason=\"%s\"}", reason);
     for (int i = 0; testing_metric(f->metrics, text) != 1; i++) {
         if (i == 10000) {
-            struct buf all;
-            buf_init(&all, 1 << 20);
+            struct buf all = testing_buf(1 << 20);
             metrics_render(f->metrics, &all);
             fail_msg("%s: no connection ended as %s:\n%s", row, reason, all.data);
         }
         usleep(1000);
     }
+}
+
+/* Ends a client whose connection the server has ended for this reason, which hurts nobody else. */
+static void check_ends(const struct fixture *f, struct h2_client *c, const char *reason,
+                       const char *row)
+{
+    h2_close(c);
+    check_ended(f, reason, row);
+    check_neighbour(f);
 }
 
 /* Reads to the end of the connection; GOAWAY comes first, unless the client sent so much more that
@@ -157,9 +145,7 @@ static void flood(const struct frame_row *row, int most, const char *reason)
         }
     }
     check_goaway(&c, NGHTTP2_ENHANCE_YOUR_CALM, row->name);
-    h2_close(&c);
-    check_ended(f, reason, row->name);
-    check_neighbour(f);
+    check_ends(f, &c, reason, row->name);
     teardown(&own);
 }
 
@@ -231,9 +217,7 @@ TEST_ON(struct fixture *f, windows_of_one_byte)
         reads = h2_frame(&c, NGHTTP2_WINDOW_UPDATE, 0, 1, (struct sv){"\0\0\0\1", 4});
     }
     check_goaway(&c, NGHTTP2_ENHANCE_YOUR_CALM, "");
-    h2_close(&c);
-    check_ended(f, "flood", "");
-    check_neighbour(f);
+    check_ends(f, &c, "flood", "");
 }
 
 /* ---- clients that do not attack -------------------------------------------------------------- */
@@ -301,9 +285,7 @@ TEST(streams_that_are_given_up)
                     h2_frame(&c, NGHTTP2_RST_STREAM, 0, id, (struct sv){"\0\0\0\10", 4});
         }
         check_goaway(&c, NGHTTP2_ENHANCE_YOUR_CALM, rows[i].name);
-        h2_close(&c);
-        check_ended(f, "resets", rows[i].name);
-        check_neighbour(f);
+        check_ends(f, &c, "resets", rows[i].name);
         teardown(&own);
     }
 }
@@ -317,9 +299,7 @@ TEST_ON(struct fixture *f, streams_that_are_refused)
         reads = h2_request(&c, id, "POST", "/work", NULL, NULL, 0); /* no body comes */
     }
     check_goaway(&c, NGHTTP2_ENHANCE_YOUR_CALM, "");
-    h2_close(&c);
-    check_ended(f, "resets", "");
-    check_neighbour(f);
+    check_ends(f, &c, "resets", "");
 }
 
 /* ---- heads ----------------------------------------------------------------------------------- */
@@ -327,10 +307,9 @@ TEST_ON(struct fixture *f, streams_that_are_refused)
 TEST_ON(struct fixture *f, a_head_without_end)
 {
     struct h2_client c = h2_dial(f->server, SV(""));
-    struct buf block;
     static char value[8000];
     memset(value, 'x', sizeof(value));
-    buf_init(&block, 1 << 20);
+    SCOPED(buf) block = testing_buf(1 << 20);
     h2_head(&block, "GET", "/ok");
     bool reads =
         h2_frame(&c, NGHTTP2_HEADERS, H2_END_STREAM, 1, (struct sv){block.data, block.len});
@@ -339,10 +318,7 @@ TEST_ON(struct fixture *f, a_head_without_end)
     for (int i = 0; reads && i < MANY; i++) {
         reads = h2_frame(&c, NGHTTP2_CONTINUATION, 0, 1, (struct sv){block.data, block.len});
     }
-    buf_done(&block);
-    h2_close(&c);
-    check_ended(f, "protocol", "");
-    check_neighbour(f);
+    check_ends(f, &c, "protocol", "");
 }
 
 TEST_ON(struct fixture *f, empty_continuations)
@@ -352,9 +328,7 @@ TEST_ON(struct fixture *f, empty_continuations)
     for (int i = 0; reads && i < MANY; i++) {
         reads = h2_frame(&c, NGHTTP2_CONTINUATION, 0, 1, SV(""));
     }
-    h2_close(&c);
-    check_ended(f, "protocol", "");
-    check_neighbour(f);
+    check_ends(f, &c, "protocol", "");
 }
 
 /* A header of 3,900 bytes is put into the table once; then each byte of a head stands for it. */
@@ -363,8 +337,7 @@ TEST_ON(struct fixture *f, a_head_that_unpacks_to_much)
     struct h2_client c = h2_dial(f->server, SV(""));
     static char value[3900];
     memset(value, 'x', sizeof(value));
-    struct buf block;
-    buf_init(&block, 1 << 20);
+    SCOPED(buf) block = testing_buf(1 << 20);
     h2_head(&block, "GET", "/ok");
     size_t at = block.len;
     h2_header(&block, "x-bomb", (struct sv){value, sizeof(value)});
@@ -388,11 +361,8 @@ TEST_ON(struct fixture *f, a_head_that_unpacks_to_much)
     }
     h2_frame(&c, NGHTTP2_HEADERS, H2_END_STREAM | H2_END_HEADERS, 3,
              (struct sv){block.data, block.len});
-    buf_done(&block);
     check_goaway(&c, NGHTTP2_ENHANCE_YOUR_CALM, "");
-    h2_close(&c);
-    check_ended(f, "flood", "");
-    check_neighbour(f);
+    check_ends(f, &c, "flood", "");
 }
 
 /* Each head is just refused: they count as streams that are given up. */
@@ -401,9 +371,8 @@ TEST_ON(struct fixture *f, many_heads_that_are_too_large)
     struct h2_client c = h2_dial(f->server, SV(""));
     static char value[8100]; /* two of them just fit into a frame */
     memset(value, 'x', sizeof(value));
-    struct buf block;
     bool reads = true;
-    buf_init(&block, 1 << 20);
+    SCOPED(buf) block = testing_buf(1 << 20);
     h2_head(&block, "GET", "/ok");
     h2_header(&block, "x-a", (struct sv){value, sizeof(value)});
     h2_header(&block, "x-b", (struct sv){value, sizeof(value)});
@@ -411,11 +380,8 @@ TEST_ON(struct fixture *f, many_heads_that_are_too_large)
         reads = h2_frame(&c, NGHTTP2_HEADERS, H2_END_STREAM | H2_END_HEADERS, id,
                          (struct sv){block.data, block.len});
     }
-    buf_done(&block);
     check_goaway(&c, NGHTTP2_ENHANCE_YOUR_CALM, "");
-    h2_close(&c);
-    check_ended(f, "flood", "");
-    check_neighbour(f);
+    check_ends(f, &c, "flood", "");
 }
 
 /* ---- broken rules ---------------------------------------------------------------------------- */
@@ -443,9 +409,7 @@ TEST(broken_rules)
         struct h2_answer a = h2_wait(&c, UINT32_MAX);
         assert_true(a.closed);
         h2_done(&a);
-        h2_close(&c);
-        check_ended(f, "protocol", rows[i].name);
-        check_neighbour(f);
+        check_ends(f, &c, "protocol", rows[i].name);
         teardown(&own);
     }
 }

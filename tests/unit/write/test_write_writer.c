@@ -1,21 +1,12 @@
 /* The writer on a real loop, with real sockets and files: what was put arrives, the books balance,
  * and nobody waits for anybody. */
-#include "tests/unit/lib/testing.h"
+#include "tests/unit/lib/http_server.h"
 
-#include <arpa/inet.h>
 #include <dirent.h>
 #include <fcntl.h>
-#include <netinet/in.h>
-#include <pthread.h>
-#include <stdatomic.h>
-#include <stdlib.h>
-#include <strings.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <time.h>
-#include <unistd.h>
 
-#include "base/clock.h"
 #include "write/protocols/table.h"
 #include "write/write.h"
 
@@ -23,9 +14,9 @@
 #define PATIENCE_S 60
 #define FAR_MS INT64_C(60000)
 
-/* ---- a server: a thread, and one for each connection ----------------------------------------- */
+/* ---- a server that keeps what it receives ---------------------------------------------------- */
 
-#define CONNECTIONS_MAX 64
+#define BODY_MAX (1 << 26)
 #define REQUESTS_MAX 64
 
 struct received {
@@ -34,18 +25,11 @@ struct received {
     size_t size;
 };
 
-struct server {
-    int fd;
-    uint16_t port;
-    pthread_t thread;
-    pthread_t connections[CONNECTIONS_MAX];
-    size_t n_connections; /* the accepting thread's until it is joined */
-
+struct collector {
+    struct server *server;
     pthread_mutex_t lock; /* guards what follows */
     pthread_cond_t changed;
-    int fds[CONNECTIONS_MAX];
     bool gate_open;
-    bool stopping;
     int in_progress;
     int most_in_progress;
     int unread;  /* answers that the other side did not read to the end */
@@ -58,80 +42,22 @@ struct server {
     size_t n_requests;
 };
 
-struct connection {
-    struct server *server;
-    int fd;
-};
-
-static bool send_text(int fd, const char *data, size_t n)
-{
-    while (n > 0) {
-        ssize_t sent = send(fd, data, n, MSG_NOSIGNAL);
-        if (sent <= 0) {
-            return false;
-        }
-        data += sent;
-        n -= (size_t)sent;
-    }
-    return true;
-}
-
-/* Reads one request into buf: head with the empty line, then the body. */
-static bool read_request(int fd, struct buf *in, size_t *ret_head, size_t *ret_size)
-{
-    char chunk[4096];
-    size_t head = 0;
-    size_t want = SIZE_MAX;
-    while (in->len < want) {
-        ssize_t n = recv(fd, chunk, sizeof(chunk), 0);
-        if (n <= 0) {
-            return false;
-        }
-        buf_append(in, chunk, (size_t)n);
-        char *end = head == 0 ? memmem(in->data, in->len, "\r\n\r\n", 4) : NULL;
-        if (end != NULL) {
-            head = (size_t)(end - in->data) + 4;
-            char *length = strcasestr(in->data, "\r\ncontent-length: ");
-            uint64_t size = 0;
-            if (length == NULL) {
-                return false;
-            }
-            length += strlen("\r\ncontent-length: ");
-            struct sv digits = {.p = length, .n = strcspn(length, "\r")};
-            if (!parse_u64(digits, 1 << 30, &size)) {
-                return false;
-            }
-            want = head + size;
-        }
-    }
-    *ret_head = head;
-    *ret_size = want - head;
-    return true;
-}
-
-static void keep_request(struct server *s, const struct buf *in, size_t head, size_t size)
-{
-    if (s->n_requests == REQUESTS_MAX) {
-        return;
-    }
-    struct received *r = &s->requests[s->n_requests++];
-    r->head = strndup(in->data, head);
-    r->body = calloc(size + 1, 1);
-    memcpy(r->body, in->data + head, size);
-    r->size = size;
-}
-
-/* Returns the status to answer with; 0 to close without an answer. Waits for the gate. */
-static int judge(struct server *s, const struct buf *in, size_t head, size_t size)
+/* Returns the status to answer with; 0 to close without an answer. Waits for the gate. Takes the
+ * body. */
+static int judge(struct collector *s, const char *head, char *body, size_t size)
 {
     pthread_mutex_lock(&s->lock);
-    keep_request(s, in, head, size);
+    if (s->n_requests < REQUESTS_MAX) {
+        s->requests[s->n_requests++] = (struct received){strdup(head), body, size};
+    } else {
+        free(body);
+    }
     s->in_progress++;
     if (s->in_progress > s->most_in_progress) {
         s->most_in_progress = s->in_progress;
     }
     pthread_cond_broadcast(&s->changed);
-    while (!s->gate_open && !s->stopping) {
+    while (!s->gate_open) {
         pthread_cond_wait(&s->changed, &s->lock);
     }
     int status = 200;
@@ -147,7 +73,7 @@ static int judge(struct server *s, const struct buf *in, size_t head, size_t siz
     return status;
 }
 
-static bool answer(struct server *s, int fd, int status)
+static bool respond(struct collector *s, struct server_conn *c, int status)
 {
     SCOPED(buf) out = testing_buf(1 << 26);
     if (status == 200) {
@@ -159,7 +85,7 @@ static bool answer(struct server *s, int fd, int status)
                    "%zu\r\n\r\n%s",
                    status, s->extra, strlen(s->body), s->body);
     }
-    bool ok = buf_ok(&out) && send_text(fd, out.data, out.len);
+    bool ok = buf_ok(&out) && server_send_bytes(c, out.data, out.len);
     pthread_mutex_lock(&s->lock);
     s->unread += !ok;
     pthread_cond_broadcast(&s->changed);
@@ -167,91 +93,51 @@ static bool answer(struct server *s, int fd, int status)
     return ok;
 }
 
-static void *serve(void *arg)
+static void receive(struct server_conn *c)
 {
-    struct connection *c = arg;
+    struct collector *s = server_arg(c);
     bool more = true;
-    while (more) {
-        size_t head;
-        size_t size;
-        SCOPED(buf) in = testing_buf(1 << 26);
-        more = read_request(c->fd, &in, &head, &size);
-        int status = more ? judge(c->server, &in, head, size) : 0;
-        more = more && status != 0 && answer(c->server, c->fd, status);
+    while (more && server_read_request(c)) {
+        char text[32];
+        uint64_t size = 0;
+        more = server_header(c->head, "Content-Length", text, sizeof(text)) &&
+               parse_u64(sv_from(text), BODY_MAX, &size);
+        char *body = calloc(size + 1, 1);
+        if (!more || !server_read_body(c, body, size)) {
+            free(body);
+            return;
+        }
+        int status = judge(s, c->head, body, size);
+        more = status != 0 && respond(s, c, status);
     }
-    shutdown(c->fd, SHUT_RDWR);
-    free(c);
-    return NULL;
 }
 
-static void *accept_all(void *arg)
+static void collector_init(struct collector *s)
 {
-    struct server *s = arg;
-    while (s->n_connections < CONNECTIONS_MAX) {
-        int fd = accept4(s->fd, NULL, NULL, SOCK_CLOEXEC);
-        if (fd < 0) {
-            return NULL;
-        }
-        struct connection *c = malloc(sizeof(*c));
-        *c = (struct connection){.server = s, .fd = fd};
-        pthread_mutex_lock(&s->lock);
-        s->fds[s->n_connections] = fd;
-        pthread_mutex_unlock(&s->lock);
-        if (pthread_create(&s->connections[s->n_connections], NULL, serve, c) != 0) {
-            abort();
-        }
-        s->n_connections++;
-    }
-    return NULL;
-}
-
-static void server_init(struct server *s)
-{
-    memset(s, 0, sizeof(*s));
-    s->gate_open = true;
-    s->extra = "";
-    s->body = "";
+    *s = (struct collector){.gate_open = true, .extra = "", .body = ""};
     pthread_mutex_init(&s->lock, NULL);
     pthread_cond_init(&s->changed, NULL);
-    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    socklen_t n = sizeof(address);
-    s->fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    assert_true(s->fd >= 0);
-    assert_int_equal(bind(s->fd, (struct sockaddr *)&address, n), 0);
-    assert_int_equal(listen(s->fd, CONNECTIONS_MAX), 0);
-    assert_int_equal(getsockname(s->fd, (struct sockaddr *)&address, &n), 0);
-    s->port = ntohs(address.sin_port);
-    assert_int_equal(pthread_create(&s->thread, NULL, accept_all, s), 0);
+    s->server = server_new(receive, s);
 }
 
-static void server_done(struct server *s)
+static void open_gate(struct collector *s, bool open)
 {
     pthread_mutex_lock(&s->lock);
-    s->stopping = true;
+    s->gate_open = open;
     pthread_cond_broadcast(&s->changed);
     pthread_mutex_unlock(&s->lock);
-    shutdown(s->fd, SHUT_RDWR);
-    pthread_join(s->thread, NULL);
-    for (size_t i = 0; i < s->n_connections; i++) {
-        shutdown(s->fds[i], SHUT_RDWR);
-        pthread_join(s->connections[i], NULL);
-        close(s->fds[i]);
-    }
-    close(s->fd);
+}
+
+static void collector_done(struct collector *s)
+{
+    open_gate(s, true);
+    server_free(s->server);
     for (size_t i = 0; i < s->n_requests; i++) {
         free(s->requests[i].head);
         free(s->requests[i].body);
     }
     pthread_cond_destroy(&s->changed);
     pthread_mutex_destroy(&s->lock);
-}
-
-static void open_gate(struct server *s, bool open)
-{
-    pthread_mutex_lock(&s->lock);
-    s->gate_open = open;
-    pthread_cond_broadcast(&s->changed);
-    pthread_mutex_unlock(&s->lock);
 }
 
 static struct timespec give_up_at(void)
@@ -263,7 +149,7 @@ static struct timespec give_up_at(void)
 }
 
 /* Waits until so many requests are held at the gate. */
-static void wait_in_progress(struct server *s, int n)
+static void wait_in_progress(struct collector *s, int n)
 {
     struct timespec end = give_up_at();
     int rc = 0;
@@ -280,8 +166,8 @@ static void wait_in_progress(struct server *s, int n)
 
 #define ENDPOINTS 2
 
-struct fixture {
-    struct server server[ENDPOINTS];
+struct rig {
+    struct collector server[ENDPOINTS];
     char urls[ENDPOINTS][128];
     struct config_endpoint endpoints[ENDPOINTS];
     struct config config;
@@ -301,13 +187,14 @@ struct fixture {
 
 static int setup(void **state)
 {
-    static struct fixture f;
+    static struct rig f;
     memset(&f, 0, sizeof(f));
     pthread_mutex_init(&f.lock, NULL);
     pthread_cond_init(&f.changed, NULL);
     for (size_t i = 0; i < ENDPOINTS; i++) {
-        server_init(&f.server[i]);
-        (void)snprintf(f.urls[i], sizeof(f.urls[i]), "http://127.0.0.1:%u", f.server[i].port);
+        collector_init(&f.server[i]);
+        (void)snprintf(f.urls[i], sizeof(f.urls[i]), "http://127.0.0.1:%u",
+                       f.server[i].server->port);
         f.endpoints[i] = (struct config_endpoint){.name = i == 0 ? "main" : "other",
                                                   .label_limits = CONFIG_LABEL_LIMITS_DEFAULT,
                                                   .url = f.urls[i],
@@ -332,13 +219,13 @@ static int setup(void **state)
 
 static void on_attempt(void *arg, const struct write_attempt *a)
 {
-    struct fixture *f = arg;
+    struct rig *f = arg;
     f->outcomes[a->outcome]++;
     f->last = *a;
     (void)snprintf(f->text, sizeof(f->text), "%s", a->text);
 }
 
-static void make_writer(struct fixture *f)
+static void make_writer(struct rig *f)
 {
     struct err err = ERR_INIT;
     struct writer_options options = {.config = &f->config,
@@ -353,7 +240,7 @@ static void make_writer(struct fixture *f)
     assert_non_null(f->writer);
 }
 
-static void start(struct fixture *f)
+static void start(struct rig *f)
 {
     struct err err = ERR_INIT;
     make_writer(f);
@@ -363,12 +250,12 @@ static void start(struct fixture *f)
 
 static int teardown(void **state)
 {
-    struct fixture *f = *state;
+    struct rig *f = *state;
     loop_thread_join(f->thread);
     writer_free(f->writer);
     loop_free(f->loop);
     for (size_t i = 0; i < ENDPOINTS; i++) {
-        server_done(&f->server[i]);
+        collector_done(&f->server[i]);
     }
     metrics_free(f->metrics);
     size_t count = 1;
@@ -383,14 +270,14 @@ static int teardown(void **state)
 
 static void on_drained(void *arg)
 {
-    struct fixture *f = arg;
+    struct rig *f = arg;
     pthread_mutex_lock(&f->lock);
     f->drained = true;
     pthread_cond_broadcast(&f->changed);
     pthread_mutex_unlock(&f->lock);
 }
 
-static void drain(struct fixture *f, int64_t timeout_ms)
+static void drain(struct rig *f, int64_t timeout_ms)
 {
     struct timespec end = give_up_at();
     int rc = 0;
@@ -404,13 +291,12 @@ static void drain(struct fixture *f, int64_t timeout_ms)
     assert_true(drained);
 }
 
-static struct profile *make(struct fixture *f, const char *data, size_t size)
+static struct profile *make(struct rig *f, const char *data, size_t size)
 {
     struct labels *l =
         testing_labels(f->in, "service_name", "shop.cart", "__name__", "memory", "__delta__",
                        "false", "instance", "10.1.2.3:6060", "__tenant_id__", "team-a", NULL);
-    char *copy = malloc(size + 1);
-    assert_non_null(copy);
+    char *copy = testing_memory(size + 1);
     memcpy(copy, data, size);
     struct profile *p = profile_new(l, copy, size);
     assert_non_null(p);
@@ -420,14 +306,14 @@ static struct profile *make(struct fixture *f, const char *data, size_t size)
     return p;
 }
 
-static void put(struct fixture *f, int n, uint64_t endpoints)
+static void put(struct rig *f, int n, uint64_t endpoints)
 {
     for (int i = 0; i < n; i++) {
         writer_put(f->writer, make(f, "\x1f\x8b profile", 10), endpoints);
     }
 }
 
-static struct write_ledger ledger(struct fixture *f, size_t endpoint)
+static struct write_ledger ledger(struct rig *f, size_t endpoint)
 {
     struct write_ledger l = writer_ledger(f->writer, endpoint);
     uint64_t dropped = 0;
@@ -439,7 +325,7 @@ static struct write_ledger ledger(struct fixture *f, size_t endpoint)
 }
 
 /* Waits until the ledger shows so many dropped or sent ones. */
-static void wait_settled(struct fixture *f, size_t endpoint, uint64_t n)
+static void wait_settled(struct rig *f, size_t endpoint, uint64_t n)
 {
     const struct timespec pause = {.tv_nsec = 1000000};
     for (int i = 0; i < PATIENCE_S * 1000; i++) {
@@ -454,10 +340,10 @@ static void wait_settled(struct fixture *f, size_t endpoint, uint64_t n)
 
 /* ---- what arrives ---------------------------------------------------------------------------- */
 
-TEST_ON(struct fixture *f, test_push_arrives)
+TEST_ON(struct rig *f, test_push_arrives)
 {
     (void)snprintf(f->urls[0], sizeof(f->urls[0]), "http://user:pass@127.0.0.1:%u/base/?k=v",
-                   f->server[0].port);
+                   f->server[0].server->port);
     start(f);
     /* With NULs, and too large for one segment. */
     static char data[200000];
@@ -490,7 +376,7 @@ TEST_ON(struct fixture *f, test_push_arrives)
     assert_memory_equal(r->body + before, data, sizeof(data));
 }
 
-TEST_ON(struct fixture *f, test_ingest_arrives)
+TEST_ON(struct rig *f, test_ingest_arrives)
 {
     f->endpoints[0].protocol = &protocol_ingest.config;
     start(f);
@@ -517,7 +403,7 @@ TEST_ON(struct fixture *f, test_ingest_arrives)
     assert_memory_equal(r->body + r->size - strlen(want), want, strlen(want));
 }
 
-TEST_ON(struct fixture *f, test_file_arrives)
+TEST_ON(struct rig *f, test_file_arrives)
 {
     SCOPED_DIRECTORY char *dir = testing_mkdtemp();
     (void)snprintf(f->urls[0], sizeof(f->urls[0]), "file://%s", dir);
@@ -534,7 +420,7 @@ TEST_ON(struct fixture *f, test_file_arrives)
 
 /* ---- concurrency, fan-out -------------------------------------------------------------------- */
 
-TEST_ON(struct fixture *f, test_concurrency)
+TEST_ON(struct rig *f, test_concurrency)
 {
     open_gate(&f->server[0], false);
     start(f);
@@ -548,7 +434,7 @@ TEST_ON(struct fixture *f, test_concurrency)
     CHECK_INT(f->server[0].most_in_progress, 3, "");
 }
 
-TEST_ON(struct fixture *f, test_endpoints_do_not_wait_for_each_other)
+TEST_ON(struct rig *f, test_endpoints_do_not_wait_for_each_other)
 {
     f->config.n_endpoints = 2;
     open_gate(&f->server[0], false);
@@ -568,17 +454,16 @@ TEST_ON(struct fixture *f, test_endpoints_do_not_wait_for_each_other)
 
 /* ---- failures -------------------------------------------------------------------------------- */
 
-static char *render(struct fixture *f)
+static char *render(struct rig *f)
 {
-    struct buf out;
-    buf_init(&out, 1 << 20);
+    struct buf out = testing_buf(1 << 20);
     assert_true(metrics_render(f->metrics, &out));
     char *text = buf_take(&out, NULL);
     assert_non_null(text);
     return text;
 }
 
-TEST_ON(struct fixture *f, test_failure_and_recovery)
+TEST_ON(struct rig *f, test_failure_and_recovery)
 {
     f->server[0].failing = 3;
     f->server[0].status = 503;
@@ -612,7 +497,7 @@ TEST_ON(struct fixture *f, test_failure_and_recovery)
     CHECK_CONTAINS(text, "profpull_write_request_duration_seconds_count{endpoint=\"main\"} 5", "");
 }
 
-static size_t count_lines(struct fixture *f, const char *part)
+static size_t count_lines(struct rig *f, const char *part)
 {
     size_t n = 0;
     for (const char *at = testing_log_text(f->log); (at = strstr(at, part)) != NULL; at++) {
@@ -622,7 +507,7 @@ static size_t count_lines(struct fixture *f, const char *part)
 }
 
 /* Each outage is news, five times a minute; a recovery only if its outage was said. */
-TEST_ON(struct fixture *f, test_many_outages)
+TEST_ON(struct rig *f, test_many_outages)
 {
     f->server[0].status = 503;
     f->endpoints[0].concurrency = 1;
@@ -640,7 +525,7 @@ TEST_ON(struct fixture *f, test_many_outages)
     CHECK_INT(count_lines(f, "endpoint works again"), 5, "");
 }
 
-TEST_ON(struct fixture *f, test_closed_without_an_answer)
+TEST_ON(struct rig *f, test_closed_without_an_answer)
 {
     f->server[0].broken = 2;
     f->endpoints[0].concurrency = 1;
@@ -651,7 +536,7 @@ TEST_ON(struct fixture *f, test_closed_without_an_answer)
     CHECK_INT(ledger(f, 0).sent, 3, "");
 }
 
-TEST_ON(struct fixture *f, test_rejected)
+TEST_ON(struct rig *f, test_rejected)
 {
     f->server[0].failing = 1;
     f->server[0].status = 400;
@@ -668,7 +553,7 @@ TEST_ON(struct fixture *f, test_rejected)
 }
 
 /* Only the beginning of an error page is read. */
-TEST_ON(struct fixture *f, test_huge_error_page)
+TEST_ON(struct rig *f, test_huge_error_page)
 {
     size_t size = 1 << 25; /* far more than socket buffers hold */
     SCOPED_MEMORY char *page = malloc(size + 1);
@@ -698,7 +583,7 @@ TEST_ON(struct fixture *f, test_huge_error_page)
     CHECK_CONTAINS(text, "profpull_write_requests_total{endpoint=\"main\",result=\"4xx\"} 1", "");
 }
 
-TEST_ON(struct fixture *f, test_retry_after_is_passed_on)
+TEST_ON(struct rig *f, test_retry_after_is_passed_on)
 {
     f->server[0].failing = 1;
     f->server[0].status = 429;
@@ -730,7 +615,7 @@ TEST_ON(struct fixture *f, test_retry_after_is_passed_on)
     free(text);
 }
 
-TEST_ON(struct fixture *f, test_no_type)
+TEST_ON(struct rig *f, test_no_type)
 {
     testing_log_expect(f->log, "profile given up");
     start(f);
@@ -743,7 +628,7 @@ TEST_ON(struct fixture *f, test_no_type)
     CHECK_CONTAINS(testing_log_text(f->log), "the label __name__ is missing", "");
 }
 
-TEST_ON(struct fixture *f, test_label_changes_are_counted_once)
+TEST_ON(struct rig *f, test_label_changes_are_counted_once)
 {
     f->server[0].failing = 2;
     f->server[0].status = 503;
@@ -761,7 +646,7 @@ TEST_ON(struct fixture *f, test_label_changes_are_counted_once)
         text, "profpull_write_label_changes_total{endpoint=\"main\",change=\"renamed\"} 1", "");
 }
 
-TEST_ON(struct fixture *f, test_queue_overflow_is_said)
+TEST_ON(struct rig *f, test_queue_overflow_is_said)
 {
     open_gate(&f->server[0], false);
     f->endpoints[0].queue_max_bytes = 6000; /* five profiles of 1034 bytes */
@@ -781,7 +666,7 @@ TEST_ON(struct fixture *f, test_queue_overflow_is_said)
 
 /* ---- the end --------------------------------------------------------------------------------- */
 
-TEST_ON(struct fixture *f, test_drain_deadline)
+TEST_ON(struct rig *f, test_drain_deadline)
 {
     open_gate(&f->server[0], false);
     start(f);
@@ -795,7 +680,7 @@ TEST_ON(struct fixture *f, test_drain_deadline)
     CHECK_INT(ledger(f, 0).dropped[DROP_SHUTDOWN], 11, "late ones are counted");
 }
 
-TEST_ON(struct fixture *f, test_drain_of_nothing)
+TEST_ON(struct rig *f, test_drain_of_nothing)
 {
     start(f);
     drain(f, FAR_MS);
@@ -817,7 +702,7 @@ static int files_in(const char *path)
 /* A disk hangs: the other endpoint gets everything, the drain ends all the same, and what has not
  * begun by then is not written any more. The index is a pipe that nobody reads, so that the thread
  * of the endpoint hangs in open(). */
-TEST_ON(struct fixture *f, test_disk_that_hangs)
+TEST_ON(struct rig *f, test_disk_that_hangs)
 {
     SCOPED_DIRECTORY char *dir = testing_mkdtemp();
     char path[512];
@@ -844,7 +729,7 @@ TEST_ON(struct fixture *f, test_disk_that_hangs)
 
 /* An end without a drain: what was queued and in flight is in the ledger as dropped, and no more.
  */
-TEST_ON(struct fixture *f, test_stop_settles_the_ledger)
+TEST_ON(struct rig *f, test_stop_settles_the_ledger)
 {
     open_gate(&f->server[0], false);
     f->endpoints[0].concurrency = 2;
@@ -861,7 +746,7 @@ TEST_ON(struct fixture *f, test_stop_settles_the_ledger)
     open_gate(&f->server[0], true);
 }
 
-TEST_ON(struct fixture *f, test_free_without_a_run)
+TEST_ON(struct rig *f, test_free_without_a_run)
 {
     make_writer(f);
     put(f, 3, 1);
@@ -869,7 +754,7 @@ TEST_ON(struct fixture *f, test_free_without_a_run)
     CHECK_INT(ledger(f, 0).queued, 3, "");
 }
 
-TEST_ON(struct fixture *f, test_free_with_requests_in_flight)
+TEST_ON(struct rig *f, test_free_with_requests_in_flight)
 {
     open_gate(&f->server[0], false);
     start(f);
@@ -879,7 +764,7 @@ TEST_ON(struct fixture *f, test_free_with_requests_in_flight)
     f->writer = writer_free(f->writer);
 }
 
-TEST_ON(struct fixture *f, test_bad_endpoint_is_named)
+TEST_ON(struct rig *f, test_bad_endpoint_is_named)
 {
     struct err err = ERR_INIT;
     f->config.n_endpoints = 2;
@@ -901,13 +786,13 @@ TEST_ON(struct fixture *f, test_bad_endpoint_is_named)
 
 static void *put_many(void *arg)
 {
-    struct fixture *f = arg;
+    struct rig *f = arg;
     put(f, PUTS, 3);
     return NULL;
 }
 
 /* Puts, ledgers and renders while the loop sends. */
-TEST_ON(struct fixture *f, test_threads)
+TEST_ON(struct rig *f, test_threads)
 {
     f->config.n_endpoints = 2;
     f->endpoints[1].protocol = &protocol_ingest.config;
@@ -931,7 +816,7 @@ TEST_ON(struct fixture *f, test_threads)
 }
 
 /* The callback reports each attempt, and each profile that could not be sent at all. */
-TEST_ON(struct fixture *f, test_attempts_are_told)
+TEST_ON(struct rig *f, test_attempts_are_told)
 {
     testing_log_expect(f->log, "given up");
     testing_log_expect(f->log, "fail");
