@@ -252,7 +252,8 @@ static bool make_of_plain(struct making *m, struct sv plain, struct delta_output
     bool same =
         m->old != NULL && m->old->columns == m->columns.n && m->old->columns_key == m->columns.key;
     m->base = same ? m->old : NULL;
-    return delta_stacks_read(&m->s, &m->x, &m->columns, m->base, m->scratch, m->err) &&
+    return (pprof_index_keys(&m->x, m->scratch) || err_memory(m->err)) &&
+           delta_stacks_read(&m->s, &m->x, &m->columns, m->base, m->scratch, m->err) &&
            finish(m, ret, ret_result);
 }
 

@@ -45,10 +45,10 @@ struct delta_stacks {
     bool has_texts; /* a sample has a label that is a text */
 };
 
-/* Reads the samples of a profile of pprof_index_frame(), checks them, and finds their stacks in the
- * baseline (old, or NULL), which must have the same columns. Returns false if a sample is damaged,
- * refers to an entry that does not exist, or has a negative counter, if a sum is too large, or if
- * out of memory. */
+/* Reads the samples of a profile of pprof_index_frame() with its keys, checks them, and finds their
+ * stacks in the baseline (old, or NULL), which must have the same columns. Returns false if a
+ * sample is damaged, refers to an entry that does not exist, or has a negative counter, if a sum is
+ * too large, or if out of memory. */
 bool delta_stacks_read(struct delta_stacks *s, struct pprof_index *x,
                        const struct delta_columns *columns, const struct delta_state *old,
                        struct scratch *scratch, struct err *err);

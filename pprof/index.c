@@ -45,25 +45,30 @@ bool pprof_ids_find_slot(const struct pprof_ids *ids, uint64_t id, size_t *ret)
     return place != 0;
 }
 
-/* Returns true if the ids are 1, 2, 3, ... Otherwise sets *ret_max to the largest one. */
-static bool in_order(const struct pprof_ids *ids, uint64_t *ret_max)
+static bool in_order(const struct pprof_ids *ids)
+{
+    for (size_t i = 0; i < ids->n; i++) {
+        if (ids->at[i] != i + 1) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static uint64_t largest(const struct pprof_ids *ids)
 {
     uint64_t max = 0;
-    size_t n = 0;
-    while (n < ids->n && ids->at[n] == n + 1) {
-        n++;
-    }
     for (size_t i = 0; i < ids->n; i++) {
         max = ids->at[i] > max ? ids->at[i] : max;
     }
-    *ret_max = max;
-    return n == ids->n;
+    return max;
 }
 
-/* Makes room for the table of ids of which max is the largest: by id if the table is then no larger
- * than a hash table may be, four places for each id. */
-static bool make_slots(struct pprof_ids *ids, struct scratch *s, uint64_t max)
+/* Makes room for the table of ids: by id if the table is then no larger than a hash table may be,
+ * four places for each id. */
+static bool make_slots(struct pprof_ids *ids, struct scratch *s)
 {
+    uint64_t max = largest(ids);
     if (max / 4 < ids->n) {
         ids->limit = (size_t)max;
         ids->slots = scratch_zeroed(s, ids->limit + 1, sizeof(*ids->slots));
@@ -76,11 +81,10 @@ static bool make_slots(struct pprof_ids *ids, struct scratch *s, uint64_t max)
 /* Builds the table for pprof_ids_find() once all ids are known. */
 static bool finish_ids(struct pprof_ids *ids, struct scratch *s, const char *what, struct err *err)
 {
-    uint64_t max;
-    if (in_order(ids, &max)) {
+    if (in_order(ids)) {
         return true;
     }
-    if (!make_slots(ids, s, max)) {
+    if (!make_slots(ids, s)) {
         return err_memory(err);
     }
     for (size_t i = 0; i < ids->n; i++) {
@@ -118,15 +122,13 @@ static bool make_tables(struct pprof_index *x, struct scratch *s, size_t first)
         ok = ok && e->spans != NULL && e->used != NULL && e->ids.at != NULL;
     }
     x->locations = scratch_array(s, n[PROFILE_LOCATION], sizeof(*x->locations));
-    x->location_keys = scratch_array(s, n[PROFILE_LOCATION], sizeof(*x->location_keys));
     x->functions = scratch_array(s, n[PROFILE_FUNCTION], sizeof(*x->functions));
     x->mappings = scratch_array(s, n[PROFILE_MAPPING], sizeof(*x->mappings));
-    return ok && x->locations != NULL && x->location_keys != NULL && x->functions != NULL &&
-           x->mappings != NULL;
+    return ok && x->locations != NULL && x->functions != NULL && x->mappings != NULL;
 }
 
 /* Fills in an entry with an id. The string table may follow it: keys, which need the texts, are
- * made by finish(). */
+ * made later. */
 static inline void fill_entry(struct pprof_index *x, uint64_t field, size_t i,
                               const uint64_t v[MAPPING_BUILD_ID + 1])
 {
@@ -380,22 +382,15 @@ static uint64_t function_key(struct pprof_index *x, size_t i)
     return f->key;
 }
 
-/* Adds one line of a location to its key, if that has no address. */
-static bool add_line(struct pprof_index *x, struct sv message, uint64_t *key, bool by_lines,
-                     struct err *err)
+/* Adds one line of a location to its key. */
+static void add_line(struct pprof_index *x, struct sv message, uint64_t *key)
 {
     uint64_t v[LINE_COLUMN + 1] = {0};
-    size_t place;
+    size_t place = 0;
     wire_read_numbers(message, v, LINE_COLUMN + 1);
-    if (!pprof_ids_find(&x->entries[PROFILE_FUNCTION].ids, v[LINE_FUNCTION_ID], &place)) {
-        return err_set(err, ERR_INPUT, "line at byte %zu: function %llu is not there",
-                       (size_t)(message.p - x->plain.p), (unsigned long long)v[LINE_FUNCTION_ID]);
-    }
-    if (by_lines) {
-        const uint64_t parts[] = {*key, function_key(x, place), v[LINE_LINE], v[LINE_COLUMN]};
-        *key = pprof_hash_of(x->seed, parts, 4);
-    }
-    return true;
+    pprof_ids_find(&x->entries[PROFILE_FUNCTION].ids, v[LINE_FUNCTION_ID], &place);
+    const uint64_t parts[] = {*key, function_key(x, place), v[LINE_LINE], v[LINE_COLUMN]};
+    *key = pprof_hash_of(x->seed, parts, 4);
 }
 
 /* Returns the key of an address: its offset in the mapped file, so that the key survives a restart
@@ -414,48 +409,105 @@ static uint64_t address_key(const struct pprof_index *x, const struct pprof_mapp
     return pprof_hash_of(x->seed, parts, 4);
 }
 
-/* The mapping of a location; Returns NULL if it has none. */
-static bool mapping_of(const struct pprof_index *x, size_t i, const struct pprof_mapping **ret,
-                       struct err *err)
+/* Returns the mapping of a location, or NULL if it has none. */
+static const struct pprof_mapping *mapping_of(const struct pprof_index *x, size_t i)
 {
-    uint64_t id = x->locations[i].mapping;
     size_t place;
-    *ret = NULL;
-    if (id == 0) {
-        return true;
-    }
-    if (!pprof_ids_find(&x->entries[PROFILE_MAPPING].ids, id, &place)) {
-        return err_set(err, ERR_INPUT, "location at byte %u: mapping %llu is not there",
-                       (unsigned)x->entries[PROFILE_LOCATION].spans[i].at, (unsigned long long)id);
-    }
-    *ret = &x->mappings[place];
-    return true;
+    bool found = pprof_ids_find(&x->entries[PROFILE_MAPPING].ids, x->locations[i].mapping, &place);
+    return found ? &x->mappings[place] : NULL;
 }
 
-static bool key_location(struct pprof_index *x, size_t i, struct err *err)
+static void key_location(struct pprof_index *x, size_t i)
 {
     uint64_t address = x->locations[i].address;
     uint64_t *key = &x->location_keys[i];
-    const struct pprof_mapping *m;
-    if (!mapping_of(x, i, &m, err)) {
-        return false;
+    const struct pprof_mapping *m = mapping_of(x, i);
+    if (address != 0) {
+        *key = address_key(x, m, address);
+        return;
     }
-    const uint64_t start[] = {BY_LINES, address == 0 && m != NULL ? m->key : 0};
-    *key = address != 0 ? address_key(x, m, address) : pprof_hash_of(x->seed, start, 2);
-    if (address != 0 && x->lines_known) {
-        return true;
-    }
+    const uint64_t start[] = {BY_LINES, m != NULL ? m->key : 0};
     struct wire_reader r = wire_reader_of(pprof_span_of(x, x->entries[PROFILE_LOCATION].spans[i]));
     struct wire_field f = {.number = 0};
+    *key = pprof_hash_of(x->seed, start, 2);
     while (wire_next(&r, &f)) {
-        if (f.number == LOCATION_LINE && !add_line(x, f.bytes, key, address == 0, err)) {
+        if (f.number == LOCATION_LINE) {
+            add_line(x, f.bytes, key);
+        }
+    }
+}
+
+bool pprof_index_keys(struct pprof_index *x, struct scratch *s)
+{
+    size_t n = x->entries[PROFILE_LOCATION].ids.n;
+    x->location_keys = scratch_array(s, n, sizeof(*x->location_keys));
+    if (x->location_keys == NULL) {
+        return false;
+    }
+    key_mappings(x);
+    for (size_t i = 0; i < n; i++) {
+        key_location(x, i);
+    }
+    return true;
+}
+
+/* ---- references ------------------------------------------------------------------------------ */
+
+/* Returns true if the functions of all lines of a location exist for certain. */
+static inline bool quick_lines_exist(const struct pprof_index *x, struct sv message)
+{
+    const struct pprof_ids *functions = &x->entries[PROFILE_FUNCTION].ids;
+    struct rest r = rest_of(x->plain, message);
+    size_t place;
+    take(&r, LOCATION_ID);
+    take(&r, LOCATION_MAPPING_ID);
+    take(&r, LOCATION_ADDRESS);
+    while (is_next(&r, LOCATION_LINE << 3 | WIRE_BYTES)) {
+        struct rest line = rest_of(x->plain, take_bytes(&r, LOCATION_LINE));
+        uint64_t id = take(&line, LINE_FUNCTION_ID);
+        take(&line, LINE_LINE);
+        take(&line, LINE_COLUMN);
+        if (!is_good_end(&line) || !pprof_ids_find(functions, id, &place)) {
             return false;
+        }
+    }
+    return is_good_end(&r);
+}
+
+static bool check_lines(const struct pprof_index *x, struct sv message, struct err *err)
+{
+    struct wire_reader r = wire_reader_of(message);
+    struct wire_field f = {.number = 0};
+    while (wire_next(&r, &f)) {
+        uint64_t v[LINE_FUNCTION_ID + 1] = {0};
+        size_t place;
+        if (f.number != LOCATION_LINE) {
+            continue;
+        }
+        wire_read_numbers(f.bytes, v, LINE_FUNCTION_ID + 1);
+        if (!pprof_ids_find(&x->entries[PROFILE_FUNCTION].ids, v[LINE_FUNCTION_ID], &place)) {
+            return err_set(err, ERR_INPUT, "line at byte %zu: function %llu is not there",
+                           (size_t)(f.bytes.p - x->plain.p),
+                           (unsigned long long)v[LINE_FUNCTION_ID]);
         }
     }
     return true;
 }
 
-/* Finds places by id, and makes the keys, once the tables are filled. */
+/* Checks that the mapping and the functions of a location exist. */
+static bool check_location(const struct pprof_index *x, size_t i, struct err *err)
+{
+    struct pprof_span span = x->entries[PROFILE_LOCATION].spans[i];
+    uint64_t mapping = x->locations[i].mapping;
+    if (mapping != 0 && mapping_of(x, i) == NULL) {
+        return err_set(err, ERR_INPUT, "location at byte %u: mapping %llu is not there",
+                       (unsigned)span.at, (unsigned long long)mapping);
+    }
+    struct sv message = pprof_span_of(x, span);
+    return x->lines_known || quick_lines_exist(x, message) || check_lines(x, message, err);
+}
+
+/* Finds places by id, and checks that entries exist, once the tables are filled. */
 static bool finish(struct pprof_index *x, struct scratch *s, struct err *err)
 {
     for (size_t field = PROFILE_MAPPING; field <= PROFILE_FUNCTION; field++) {
@@ -465,9 +517,8 @@ static bool finish(struct pprof_index *x, struct scratch *s, struct err *err)
     }
     /* Only ids 1, 2, 3, ... are known from their number. */
     x->lines_known = x->lines_known && x->entries[PROFILE_FUNCTION].ids.slots == NULL;
-    key_mappings(x);
     for (size_t i = 0; i < x->entries[PROFILE_LOCATION].ids.n; i++) {
-        if (!key_location(x, i, err)) {
+        if (!check_location(x, i, err)) {
             return false;
         }
     }

@@ -1,5 +1,5 @@
-/* Tables of the strings, mappings, functions and locations of a checked profile, with a key for the
- * content of each location.
+/* Tables of the strings, mappings, functions and locations of a checked profile, and a key for the
+ * content of each location if the caller wants keys.
  *
  * The key does not depend on ids, which differ from profile to profile. For a location with an
  * address, it is made of the address relative to the mapping's file, and the file's build id or
@@ -81,7 +81,8 @@ struct pprof_index {
         heads[PPROF_HEADS_MAX]; /* the fields of the profile itself, with their tags */
     size_t n_heads;             /* more than PPROF_HEADS_MAX: the first ones */
     struct pprof_location *locations;
-    uint64_t *location_keys; /* separate, since only they are read for each frame */
+    /* of pprof_index_keys(), or NULL; separate, since only they are read for each frame */
+    uint64_t *location_keys;
     struct pprof_function *functions;
     struct pprof_mapping *mappings;
 };
@@ -104,6 +105,9 @@ bool pprof_index_frame(struct pprof_index *x, struct scratch *s, struct sv plain
  * like that of pprof_index_frame(). */
 bool pprof_index_whole(struct pprof_index *x, struct scratch *s, struct sv plain, const char *what,
                        uint64_t seed, struct err *err);
+
+/* Makes the keys of all locations. Returns false if out of memory. */
+bool pprof_index_keys(struct pprof_index *x, struct scratch *s);
 
 /* Private: finds the place of an id in a hash table. */
 bool pprof_ids_find_slot(const struct pprof_ids *ids, uint64_t id, size_t *ret);

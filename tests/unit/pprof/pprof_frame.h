@@ -99,6 +99,8 @@ static inline const char *frame_difference(struct sv plain)
     if (good != good_at_once || err.kind != err_at_once.kind ||
         strcmp(err.msg, err_at_once.msg) != 0) {
         difference = "verdict";
+    } else if (good && !(pprof_index_keys(&in_parts, s) && pprof_index_keys(&at_once, s))) {
+        difference = "no memory";
     } else if (good) {
         difference = frame_difference_of(&in_parts, &at_once);
     }
