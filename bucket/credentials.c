@@ -167,6 +167,14 @@ static void count(struct credentials *c, const char *result)
     metric_inc(metric_cell(c->fetches, (const char *const[]){c->name, source, result}));
 }
 
+static void resume(struct credentials *c, struct use_list *waiting, bool valid)
+{
+    struct credentials_use *use = TAILQ_FIRST(waiting);
+    TAILQ_REMOVE(waiting, use, link);
+    use->waiting = false;
+    use->on_ready(use->arg, valid ? keys_ref(c->current) : NULL, &c->why);
+}
+
 /* Gives all waiting requests the current keys, or the reason why there are none. */
 static void resume_all(struct credentials *c)
 {
@@ -175,10 +183,7 @@ static void resume_all(struct credentials *c)
     TAILQ_INIT(&waiting);
     TAILQ_CONCAT(&waiting, &c->waiting, link);
     while (!TAILQ_EMPTY(&waiting)) {
-        struct credentials_use *use = TAILQ_FIRST(&waiting);
-        TAILQ_REMOVE(&waiting, use, link);
-        use->waiting = false;
-        use->on_ready(use->arg, valid ? keys_ref(c->current) : NULL, &c->why);
+        resume(c, &waiting, valid);
     }
 }
 

@@ -66,8 +66,9 @@ static inline void wire_put_head(struct buf *out, uint64_t field, size_t n)
 /* Appends a field of bytes: a string, a message, packed numbers. */
 static inline void wire_put_bytes(struct buf *out, uint64_t field, const void *data, size_t n)
 {
-    /* Nearly always there is room: one step instead of two calls. */
-    if (n < out->cap - out->len && out->cap - out->len - n > WIRE_HEAD_MAX) {
+    /* Nearly always there is room: one step instead of two calls. An empty text may be NULL, which
+     * memcpy() refuses. */
+    if (data != NULL && n < out->cap - out->len && out->cap - out->len - n > WIRE_HEAD_MAX) {
         unsigned char *at = (unsigned char *)out->data + out->len;
         size_t head = wire_encode_head(field, n, at);
         memcpy(at + head, data, n);

@@ -60,7 +60,9 @@ func TestPeersAnswerAsOneStore(t *testing.T) {
 	}
 	var writers []*program
 	for _, p := range peers {
-		writers = append(writers, run(t, config(p)))
+		// Without an archive, so that every profile is on the disks until the writers start again.
+		writers = append(writers, run(t, fmt.Sprintf("scrape_configs: []\nreceive: {listen: %q, acknowledge: stored}\nwrite: [{name: kept, url: \"store://%s\", store: {stretch: 1m}}]\n",
+			p.receive, p.dir)+asking(p.query, "", peers)))
 	}
 	receive := loop.Host() + ":4040"
 	all := run(t, fmt.Sprintf("scrape_configs: []\nreceive: {listen: %q, acknowledge: stored}\nwrite: [{name: all, url: \"store://%s/all\"}]\n", receive, dir))
@@ -79,7 +81,6 @@ func TestPeersAnswerAsOneStore(t *testing.T) {
 	for _, p := range peers {
 		sameAnswers(t, "the writer "+p.name, answersOf(t, p.base(), start, until, "imported-1"), want)
 	}
-	// The first round of a process begins five seconds after its start.
 	for i, p := range writers {
 		p.stop()
 		writers[i] = run(t, config(peers[i]))
