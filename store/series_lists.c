@@ -34,7 +34,7 @@ struct series_lists {
     uint64_t numbers;
     struct map *texts;       /* key -> struct text */
     struct map *by_path;     /* path -> struct list */
-    TAILQ_HEAD(, list) used; /* the first one was not used for longest */
+    TAILQ_HEAD(list_order, list) used; /* the first one was not used for longest */
     struct buf key;          /* working memory */
 };
 

@@ -25,7 +25,7 @@ struct archive_cache {
     pthread_cond_t loaded;
     uint64_t max_bytes;
     struct map *blocks;
-    TAILQ_HEAD(, block) used; /* the first one was not used for longest */
+    TAILQ_HEAD(block_order, block) used; /* the first one was not used for longest */
     struct cache_disk disk;
     struct archive_cache_stats stats;
 };

@@ -328,7 +328,7 @@ func TestArchiveOfTwoWriters(t *testing.T) {
 		writers[i] = run(t, config(i))
 	}
 	for i, p := range writers {
-		p.waitArchived(4)
+		p.waitArchived(float64(4 * (i + 1))) // the files of the other writers count as well
 		p.stop()
 		must(t, os.RemoveAll(fmt.Sprintf("%s/%d", dir, i)))
 	}

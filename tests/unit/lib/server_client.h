@@ -22,7 +22,7 @@ static inline int client_dial_from(const struct server *server, in_addr_t host)
         .sin_port = htons(server_port(server)),
         .sin_addr.s_addr = htonl(INADDR_LOOPBACK),
     };
-    struct timeval patience = {.tv_sec = 20};
+    struct timeval patience = {.tv_sec = 60};
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     assert_true(fd >= 0);
     assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience)), 0);
