@@ -32,10 +32,10 @@ struct series_lists {
     size_t bytes_max;
     size_t bytes;
     uint64_t numbers;
-    struct map *texts;       /* key -> struct text */
-    struct map *by_path;     /* path -> struct list */
+    struct map *texts;                 /* key -> struct text */
+    struct map *by_path;               /* path -> struct list */
     TAILQ_HEAD(list_order, list) used; /* the first one was not used for longest */
-    struct buf key;          /* working memory */
+    struct buf key;                    /* working memory */
 };
 
 struct series_lists *series_lists_new(size_t bytes_max)
