@@ -302,7 +302,7 @@ func newestOf(t *testing.T, base string, from, until time.Time, limit int) strin
 // gives the answers of one store that received the same profiles.
 func TestArchiveOfTwoWriters(t *testing.T) {
 	t.Parallel()
-	_, b := startBucket(t)
+	bucket, b := startBucket(t)
 	dir := t.TempDir()
 	start := time.Now().Add(-2 * time.Hour).Truncate(time.Minute)
 	until := start.Add(10 * time.Minute)
@@ -328,7 +328,11 @@ func TestArchiveOfTwoWriters(t *testing.T) {
 		writers[i] = run(t, config(i))
 	}
 	for i, p := range writers {
-		p.waitArchived(float64(4 * (i + 1))) // the files of the other writers count as well
+		// The metrics count the files of both writers.
+		p.wait("its files in the bucket", func() string {
+			n := len(bucket.Keys(fmt.Sprintf("w%d/index/", i)))
+			return unless(n >= 4 && p.metrics().sum("profpull_archive_waiting_files") <= 0, "%d files", n)
+		})
 		p.stop()
 		must(t, os.RemoveAll(fmt.Sprintf("%s/%d", dir, i)))
 	}
@@ -465,9 +469,9 @@ func TestArchiveQueryKeepsToItsMemory(t *testing.T) {
 	if grown := float64(r.peak() - before); !instrumented(t) && grown-cache-open > limit+margin {
 		t.Errorf("the query has taken %.0f bytes, expected at most %d and %d for the rest", grown-cache-open, limit, margin)
 	}
-	// The files of a month stay open.
-	if n := m.sum("profpull_store_readers_opened_total"); opened != days || n != opened {
-		t.Errorf("%v files were opened by the first query, %v by the further ones, expected %d and none", opened, n-opened, days)
+	// The files of a month stay open. Besides the query, the first look at a file may open it.
+	if n := m.sum("profpull_store_readers_opened_total"); opened < days || n != opened {
+		t.Errorf("%v files were opened by the first query, %v by the further ones, expected at least %d and none", opened, n-opened, days)
 	}
 
 	r = reader("1MiB")
