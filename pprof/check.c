@@ -104,12 +104,8 @@ static inline bool quick_location(struct pass *p, struct sv message)
     uint64_t id = take(&r, LOCATION_ID);
     take(&r, LOCATION_MAPPING_ID);
     take(&r, LOCATION_ADDRESS);
-    while (is_next(&r, LOCATION_LINE << 3 | WIRE_BYTES)) {
-        struct rest line = rest_of(p->plain, take_bytes(&r, LOCATION_LINE));
-        uint64_t function = take(&line, LINE_FUNCTION_ID);
-        take(&line, LINE_LINE);
-        take(&line, LINE_COLUMN);
-        if (!is_good_end(&line) || function == 0) {
+    for (uint64_t function; take_line(&r, &function);) {
+        if (function == 0) {
             return false;
         }
     }

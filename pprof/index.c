@@ -300,15 +300,11 @@ static inline bool quick_function(struct pprof_index *x, size_t i, struct sv mes
 static inline bool quick_lines(struct pprof_index *x, struct rest *r)
 {
     const uint64_t functions = x->summary.n[PROFILE_FUNCTION];
-    while (is_next(r, LOCATION_LINE << 3 | WIRE_BYTES)) {
-        struct rest line = rest_of(x->plain, take_bytes(r, LOCATION_LINE));
-        uint64_t id = take(&line, LINE_FUNCTION_ID);
-        take(&line, LINE_LINE);
-        take(&line, LINE_COLUMN);
-        if (!is_good_end(&line) || id == 0) {
+    for (uint64_t function; take_line(r, &function);) {
+        if (function == 0) {
             return false;
         }
-        x->lines_known = x->lines_known && id <= functions;
+        x->lines_known = x->lines_known && function <= functions;
     }
     return is_good_end(r);
 }
@@ -462,12 +458,8 @@ static inline bool quick_lines_exist(const struct pprof_index *x, struct sv mess
     take(&r, LOCATION_ID);
     take(&r, LOCATION_MAPPING_ID);
     take(&r, LOCATION_ADDRESS);
-    while (is_next(&r, LOCATION_LINE << 3 | WIRE_BYTES)) {
-        struct rest line = rest_of(x->plain, take_bytes(&r, LOCATION_LINE));
-        uint64_t id = take(&line, LINE_FUNCTION_ID);
-        take(&line, LINE_LINE);
-        take(&line, LINE_COLUMN);
-        if (!is_good_end(&line) || !pprof_ids_find(functions, id, &place)) {
+    for (uint64_t function; take_line(&r, &function);) {
+        if (!pprof_ids_find(functions, function, &place)) {
             return false;
         }
     }

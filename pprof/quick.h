@@ -65,6 +65,25 @@ static inline bool is_good_end(const struct rest *r)
     return r->next == r->end;
 }
 
+/* Reads the function of a location's line if a line is next. A line that is unusual makes the
+ * location unusual. */
+static inline __attribute__((always_inline)) bool take_line(struct rest *location,
+                                                            uint64_t *ret_function)
+{
+    if (!is_next(location, LOCATION_LINE << 3 | WIRE_BYTES)) {
+        return false;
+    }
+    struct sv message = take_bytes(location, LOCATION_LINE);
+    struct rest line = {message.p, message.p + message.n, location->readable};
+    *ret_function = take(&line, LINE_FUNCTION_ID);
+    take(&line, LINE_LINE);
+    take(&line, LINE_COLUMN);
+    if (!is_good_end(&line)) {
+        location->next = NULL;
+    }
+    return location->next != NULL;
+}
+
 /* ---- packed numbers ---------------------------------------------------------------------------
  */
 

@@ -238,16 +238,7 @@ static bool read_usual_lines(struct stacks *s, struct sv message, bool *ret_usua
     take(&r, LOCATION_ID);
     take(&r, LOCATION_MAPPING_ID);
     take(&r, LOCATION_ADDRESS);
-    *ret_usual = true;
-    while (is_next(&r, LOCATION_LINE << 3 | WIRE_BYTES)) {
-        struct rest line = rest_of(s->samples.x.plain, take_bytes(&r, LOCATION_LINE));
-        uint64_t function = take(&line, LINE_FUNCTION_ID);
-        take(&line, LINE_LINE);
-        take(&line, LINE_COLUMN);
-        *ret_usual = is_good_end(&line);
-        if (!*ret_usual) {
-            return true;
-        }
+    for (uint64_t function; take_line(&r, &function);) {
         if (!name_line(s, function)) {
             return false;
         }
