@@ -462,6 +462,31 @@ bool catalogue_read(struct catalogue *c, struct db *db, struct err *err)
     return row == 0;
 }
 
+static int by_set(const void *a, const void *b)
+{
+    const struct catalogue_row *x = *(const struct catalogue_row *const *)a;
+    const struct catalogue_row *y = *(const struct catalogue_row *const *)b;
+    if (x->set_id != y->set_id) {
+        return x->set_id < y->set_id ? -1 : 1;
+    }
+    return x->row < y->row ? -1 : x->row > y->row;
+}
+
+size_t catalogue_by_set(const struct catalogue *c, int64_t after_set,
+                        const struct catalogue_row **ret)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < c->n_rows; i++) {
+        if (c->rows[i].matched != 0 && c->rows[i].set_id > after_set) {
+            ret[n++] = &c->rows[i];
+        }
+    }
+    if (n > 1) {
+        qsort(ret, n, sizeof(void *), by_set);
+    }
+    return n;
+}
+
 const struct catalogue_row *catalogue_row(const struct catalogue *c, int64_t row)
 {
     size_t lo = 0;

@@ -56,6 +56,10 @@ bool catalogue_read_list(struct catalogue *c, const struct series_list *list, st
 /* Makes the list of a file, which the caller adds or releases. NULL with err; db->fault says
  * whether the file is to blame. */
 struct series_list *catalogue_list_of(struct series_lists *lists, struct db *db, struct err *err);
+/* Lists the rows that have a match and whose set comes after `after_set`, in order of sets, then of
+ * rows. `ret` has room for n_rows elements. Returns their number. */
+size_t catalogue_by_set(const struct catalogue *c, int64_t after_set,
+                        const struct catalogue_row **ret);
 /* Returns the row with a number; NULL if there is none. */
 const struct catalogue_row *catalogue_row(const struct catalogue *c, int64_t row);
 /* Returns the index of the first match of a row; the other matches of the row follow it. Returns

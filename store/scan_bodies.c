@@ -16,13 +16,6 @@ struct found {
     int64_t series; /* the first series row that leads to the profile */
 };
 
-/* A series row that matches. */
-struct wanted_row {
-    int64_t set_id;
-    int64_t row;
-    uint64_t matched; /* see struct catalogue_row */
-};
-
 struct bodies_job {
     const struct store_scan *scan;
     bool (*visit)(void *arg, const struct store_body *body);
@@ -31,7 +24,7 @@ struct bodies_job {
     int64_t names_until_ms; /* see struct store_body; 0: no names are wanted */
     struct piece piece;     /* working memory; made on first use */
     /* The members below describe the file that is being visited. */
-    struct wanted_row *rows;
+    const struct catalogue_row **rows; /* of catalogue_by_set() */
     size_t n_rows;
     size_t rows_cap;
     /* The profiles to visit next: those of one set if the scan is by_series, otherwise all. */
@@ -109,37 +102,20 @@ static void sort_found(struct bodies_job *job)
     }
 }
 
-static int by_set(const void *a, const void *b)
-{
-    const struct wanted_row *x = a;
-    const struct wanted_row *y = b;
-    if (x->set_id != y->set_id) {
-        return x->set_id < y->set_id ? -1 : 1;
-    }
-    return x->row < y->row ? -1 : x->row > y->row;
-}
-
-/* Lists the matching rows of the file, in order of sets. */
+/* Lists the matching rows of the file, in order of sets. No profile is listed yet. */
 static bool list_rows(const struct scan *c, struct bodies_job *job, struct err *err)
 {
-    job->n_rows = 0;
-    if (c->catalogue.n_rows > job->rows_cap) {
-        struct wanted_row *rows = reallocarray(job->rows, c->catalogue.n_rows, sizeof(rows[0]));
+    size_t n = c->catalogue.n_rows;
+    job->n_found = 0;
+    if (n > job->rows_cap) {
+        void *rows = reallocarray(job->rows, n, sizeof(void *));
         if (rows == NULL) {
             return err_memory(err);
         }
         job->rows = rows;
-        job->rows_cap = c->catalogue.n_rows;
+        job->rows_cap = n;
     }
-    for (size_t i = 0; i < c->catalogue.n_rows; i++) {
-        const struct catalogue_row *r = &c->catalogue.rows[i];
-        if (r->matched != 0) {
-            job->rows[job->n_rows++] = (struct wanted_row){r->set_id, r->row, r->matched};
-        }
-    }
-    if (job->n_rows > 1) {
-        qsort(job->rows, job->n_rows, sizeof(job->rows[0]), by_set);
-    }
+    job->n_rows = catalogue_by_set(&c->catalogue, INT64_MIN, job->rows);
     return true;
 }
 
@@ -151,12 +127,12 @@ static bool find_profiles(struct scan *c, struct bodies_job *job, size_t i, bool
 {
     struct piece *p = &job->piece;
     bool ok = p->at != NULL || piece_init(p, err);
-    int64_t set_id = job->rows[i].set_id;
+    int64_t set_id = job->rows[i]->set_id;
     job->n_found = 0;
-    for (; ok && i < job->n_rows && (!of_set || job->rows[i].set_id == set_id); i++) {
-        piece_start(c, p, job->rows[i].row);
+    for (; ok && i < job->n_rows && (!of_set || job->rows[i]->set_id == set_id); i++) {
+        piece_start(c, p, job->rows[i]->row);
         do {
-            ok = piece_next(c, p, err) && add_found(job, p, job->rows[i].matched, err);
+            ok = piece_next(c, p, err) && add_found(job, p, job->rows[i]->matched, err);
         } while (ok && p->n == SCAN_PIECE);
     }
     *ret_next = i;
@@ -456,7 +432,7 @@ static bool newest_of_file(struct scan *c, struct err *err)
     size_t next;
     bool ok = forget_merges(&k->bodies, err) && list_rows(c, &k->bodies, err) &&
               (k->bodies.n_rows == 0 || find_profiles(c, &k->bodies, 0, false, &next, err));
-    for (size_t i = k->bodies.n_rows == 0 ? 0 : k->bodies.n_found; ok && i-- > 0;) {
+    for (size_t i = k->bodies.n_found; ok && i-- > 0;) {
         const struct found *f = &k->bodies.found[i];
         struct body_row r;
         bool found;

@@ -63,20 +63,13 @@ static const struct {
                          "series, data) VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)"},
 };
 
-/* A matching row of the table of series. */
-struct wanted {
-    int64_t set;
-    int64_t row;
-    uint64_t columns; /* those that match */
-};
-
 struct slicing {
     struct db *from;
     struct db *slice;
     const struct slice_options *o;
     sqlite3_stmt *select[COPIES]; /* made on first use */
     sqlite3_stmt *insert[COPIES];
-    struct wanted *wanted; /* in order of sets */
+    const struct catalogue_row **wanted; /* of catalogue_by_set() */
     size_t n_wanted;
     struct map *merges; /* numbers of the merges that were copied */
 };
@@ -246,10 +239,10 @@ static bool take_point(struct slicing *s, sqlite3_stmt *st, uint64_t *missing, s
     return insert(s, COPY_POINTS, st, err) && (kind < SLICE_TIMED || copy_profile(s, profile, err));
 }
 
-static bool copy_points(struct slicing *s, const struct wanted *w, struct err *err)
+static bool copy_points(struct slicing *s, const struct catalogue_row *w, struct err *err)
 {
     sqlite3_stmt *st = selecting(s, COPY_POINTS, err);
-    uint64_t missing = w->columns;
+    uint64_t missing = w->matched;
     int row = -1;
     if (st == NULL) {
         return false;
@@ -269,45 +262,16 @@ static bool copy_points(struct slicing *s, const struct wanted *w, struct err *e
 
 /* ---- sets ------------------------------------------------------------------------------------ */
 
-static int by_set(const void *a, const void *b)
-{
-    const struct wanted *x = a;
-    const struct wanted *y = b;
-    if (x->set != y->set) {
-        return x->set < y->set ? -1 : 1;
-    }
-    return x->row < y->row ? -1 : x->row > y->row;
-}
-
 /* Lists the matching rows of series after the set that the slice begins with. */
 static bool list_wanted(struct slicing *s, struct err *err)
 {
     const struct catalogue *c = s->o->catalogue;
-    sqlite3_stmt *st = db_compile(s->from, "SELECT set_id FROM series WHERE id = ?1", err);
-    s->wanted = st != NULL ? calloc(c->n_rows + 1, sizeof(s->wanted[0])) : NULL;
-    bool ok = s->wanted != NULL;
-    if (st != NULL && !ok) {
-        (void)err_memory(err);
+    s->wanted = calloc(c->n_rows + 1, sizeof(void *));
+    if (s->wanted == NULL) {
+        return err_memory(err);
     }
-    for (size_t i = 0; ok && i < c->n_rows; i++) {
-        const struct catalogue_row *r = &c->rows[i];
-        if (r->matched == 0) {
-            continue;
-        }
-        sqlite3_bind_int64(st, 1, r->row);
-        int row = db_step(s->from, st, err);
-        int64_t set = row == 1 ? sqlite3_column_int64(st, 0) : 0;
-        sqlite3_reset(st);
-        ok = row >= 0;
-        if (set > s->o->after_set) {
-            s->wanted[s->n_wanted++] = (struct wanted){set, r->row, r->matched};
-        }
-    }
-    sqlite3_finalize(st);
-    if (ok && s->n_wanted > 0) {
-        qsort(s->wanted, s->n_wanted, sizeof(s->wanted[0]), by_set);
-    }
-    return ok;
+    s->n_wanted = catalogue_by_set(c, s->o->after_set, s->wanted);
+    return true;
 }
 
 /* Copies sets until the slice is large enough. */
@@ -317,12 +281,12 @@ static bool copy_sets(struct slicing *s, int64_t *ret_last, struct err *err)
     uint64_t bytes = 0;
     int64_t set = 0;
     while (i < s->n_wanted && bytes < s->o->bytes) {
-        set = s->wanted[i].set;
+        set = s->wanted[i]->set_id;
         if (!copy(s, COPY_SET, set, NULL, err) || !copy(s, COPY_SERIES, set, NULL, err)) {
             return false;
         }
-        for (; i < s->n_wanted && s->wanted[i].set == set; i++) {
-            if (!copy_points(s, &s->wanted[i], err)) {
+        for (; i < s->n_wanted && s->wanted[i]->set_id == set; i++) {
+            if (!copy_points(s, s->wanted[i], err)) {
                 return false;
             }
         }
