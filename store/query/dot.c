@@ -282,7 +282,7 @@ static bool draw(struct graph *g, int64_t max_nodes, struct sv type, struct aren
         return false;
     }
     write_graph(g, type, out);
-    return buf_ok(out) || err_set(err, ERR_LIMIT, QUERY_NO_ROOM);
+    return buf_ok(out) || query_no_room(err);
 }
 
 bool tree_dot(const struct tree *t, int64_t max_nodes, struct sv type, struct sv unit,

@@ -44,11 +44,6 @@ static int64_t minus(int64_t a, int64_t b)
     return (int64_t)((uint64_t)a - (uint64_t)b);
 }
 
-static bool no_room(struct err *err)
-{
-    return err_set(err, ERR_LIMIT, QUERY_NO_ROOM);
-}
-
 /* ---- bars ------------------------------------------------------------------------------------ */
 
 static void count_bar(struct drawing *d, size_t level, const struct bar *bar)
@@ -175,13 +170,13 @@ static bool make_room(struct drawing *d, struct err *err)
     fg->levels = arena_array(d->arena, fg->n_levels, sizeof(*fg->levels));
     fg->names = arena_array(d->arena, fg->n_names, sizeof(*fg->names));
     if (fg->levels == NULL || fg->names == NULL) {
-        return no_room(err);
+        return query_no_room(err);
     }
     for (size_t i = 0; i < fg->n_levels; i++) {
         fg->levels[i].n = d->bars[i] * width;
         fg->levels[i].at = arena_array(d->arena, fg->levels[i].n, sizeof(int64_t));
         if (fg->levels[i].at == NULL) {
-            return no_room(err);
+            return query_no_room(err);
         }
     }
     fg->names[NAME_TOTAL] = SV("total");
@@ -337,7 +332,7 @@ static bool keep_names(struct flamegraph *fg, struct arena *arena, struct err *e
     for (size_t i = 0; i < fg->n_names; i++) {
         fg->names[i].p = arena_strndup(arena, fg->names[i].p, fg->names[i].n);
         if (fg->names[i].p == NULL) {
-            return no_room(err);
+            return query_no_room(err);
         }
     }
     return true;

@@ -14,8 +14,6 @@ bool query_alive(const struct query *q, struct err *err);
 bool query_ended(bool scanned, const struct err *of_callback, struct err *err);
 /* Returns a random seed for a hash table whose keys come from outside. */
 uint64_t query_seed(void);
-/* Sets ERR_LIMIT, because the memory of an arena or of a query has run out. Returns false. */
-bool query_no_room(struct err *err);
 
 /* ---- what is scanned ------------------------------------------------------------------------- */
 

@@ -29,11 +29,6 @@ uint64_t query_seed(void)
     return rng_next(&rng);
 }
 
-bool query_no_room(struct err *err)
-{
-    return err_set(err, ERR_LIMIT, QUERY_NO_ROOM);
-}
-
 static int64_t clamp_ms(int64_t ms)
 {
     return ms < 0 ? 0 : (ms > MS_MAX - 1 ? MS_MAX - 1 : ms);

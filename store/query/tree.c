@@ -11,6 +11,13 @@
 
 #define SLOTS_FIRST 64
 
+bool query_no_room(struct err *err)
+{
+    return err_set(err, ERR_LIMIT,
+                   "the result needs more memory than query.max_bytes allows: raise it, or ask for "
+                   "less");
+}
+
 struct tree *tree_new(size_t bytes_max, struct err *err)
 {
     struct tree *t = calloc(1, sizeof(*t));

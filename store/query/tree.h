@@ -19,14 +19,14 @@
 #include "base/err.h"
 #include "base/str.h"
 
-/* The error of a query whose result has no room. */
-#define QUERY_NO_ROOM                                                                              \
-    "the result needs more memory than query.max_bytes allows: raise it, or ask for less"
 /* The default of the number of nodes of a flame graph, and the largest that can be asked for. */
 #define TREE_NODES_DEFAULT 8192
 #define TREE_NODES_MAX 1048576
 
 struct tree;
+
+/* Sets ERR_LIMIT, because the memory of an arena or of a query has run out. Returns false. */
+bool query_no_room(struct err *err);
 
 struct tree *tree_new(size_t bytes_max, struct err *err);
 struct tree *tree_free(struct tree *t); /* accepts NULL, returns NULL */

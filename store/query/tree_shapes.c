@@ -134,7 +134,7 @@ bool tree_functions(const struct tree *t, struct arena *arena, struct tree_funct
     struct layout_walk w;
     struct tree_function *at = arena_array(arena, t->names.n + 1, sizeof(*at));
     if (at == NULL) {
-        return err_set(err, ERR_LIMIT, QUERY_NO_ROOM);
+        return query_no_room(err);
     }
     uint32_t *on_path = calloc(t->names.n + 1, sizeof(*on_path));
     if (on_path == NULL) {
