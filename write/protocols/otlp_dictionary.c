@@ -462,19 +462,17 @@ static bool put_frames(struct otlp_lookup *l, struct sv sample, struct sv ids, u
 {
     const struct pprof_ids known_ids = l->x->entries[PROFILE_LOCATION].ids;
     const uint32_t *known = l->numbers[PROFILE_LOCATION];
-    const bool in_order = known_ids.slots == NULL;
     const char *end = ids.p + ids.n;
     unsigned char *out = *at;
     for (const char *p = ids.p; p < end;) {
         struct wire_varint id = wire_varint(p, end);
-        size_t place = (size_t)(id.value - 1);
+        size_t place;
         uint32_t frame = 0;
         p = id.next;
         if (p == NULL) {
             return err_set(l->err, ERR_INPUT, "a sample is damaged");
         }
-        bool exists = in_order ? place < known_ids.n : pprof_ids_find(&known_ids, id.value, &place);
-        if (exists && known[place] != 0) {
+        if (pprof_ids_find(&known_ids, id.value, &place) && known[place] != 0) {
             frame = known[place] - 1;
         } else if (!new_frame(l, sample, id.value, &frame)) {
             return false;
