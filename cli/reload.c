@@ -120,8 +120,7 @@ static bool read_events(struct reload *r)
 
 static void set_timer(const struct reload *r, int64_t ms)
 {
-    const struct itimerspec at = {
-        .it_value = {.tv_sec = ms / MS_PER_S, .tv_nsec = ms % MS_PER_S * NS_PER_MS}};
+    const struct itimerspec at = {.it_value = clock_timespec(ms)};
     if (r->fds[SOURCE_TIMER] >= 0) {
         (void)timerfd_settime(r->fds[SOURCE_TIMER], 0, &at, NULL);
     }

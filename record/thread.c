@@ -165,14 +165,7 @@ void record_thread_put(struct record *r, struct record_item *i)
 
 void record_thread_wait(struct record *r, int64_t timeout_ms)
 {
-    struct timespec until;
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_sec += timeout_ms / MS_PER_S;
-    until.tv_nsec += timeout_ms % MS_PER_S * NS_PER_MS;
-    if (until.tv_nsec >= NS_PER_S) {
-        until.tv_sec++;
-        until.tv_nsec -= NS_PER_S;
-    }
+    const struct timespec until = clock_timespec(clock_mono_ms() + timeout_ms);
     pthread_mutex_lock(&r->queue_lock);
     uint64_t want = r->n_begun;
     while (r->n_done < want && pthread_cond_timedwait(&r->emptied, &r->queue_lock, &until) == 0) {
