@@ -65,7 +65,7 @@ func TestArchiveOfAnHour(t *testing.T) {
 	}
 	dir, all := t.TempDir(), loop.Host()+":4040"
 	start := time.Now().Add(-3 * time.Hour).Truncate(time.Hour)
-	one := run(t, fmt.Sprintf("scrape_configs: []\nreceive: {listen: %q, acknowledge: stored}\nwrite: [{name: one, url: \"store://%s/one\"}]\n", all, dir))
+	one := run(t, pushedStoreConfig(all, "one", dir+"/one", ""))
 	jobs := "\n- job_name: sixty\n  profiles: {process_cpu: {enabled: false}, memory: {delta: off}, block: {enabled: false}, mutex: {enabled: false}}\n  static_configs:"
 	for i := 0; i < 60; i++ {
 		tg := newTarget(t, target.Options{Functions: 4 + i%5})

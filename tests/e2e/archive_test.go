@@ -50,6 +50,12 @@ write:
 %s`, receive, dir, store, b.url, writer, b.keys(), more)
 }
 
+// pushedStoreConfig is a process that takes pushes and has a store. keys: further keys of the store.
+func pushedStoreConfig(receive, name, dir, keys string) string {
+	return fmt.Sprintf("scrape_configs: []\nreceive: {listen: %q, acknowledge: stored}\nwrite: [{name: %s, url: \"store://%s\", store: {%s}}]\n",
+		receive, name, dir, keys)
+}
+
 // readerConfig is a process that reads the archive of all writers.
 func readerConfig(b bucketOf, cache string) string {
 	return fmt.Sprintf(`
@@ -310,7 +316,7 @@ func TestArchiveOfTwoWriters(t *testing.T) {
 	config := func(i int) string {
 		return archiveConfig(b, fmt.Sprintf("w%d", i), fmt.Sprintf("%s/%d", dir, i), receive[i], "", "")
 	}
-	all := run(t, fmt.Sprintf("scrape_configs: []\nreceive: {listen: %q, acknowledge: stored}\nwrite: [{name: all, url: \"store://%s/all\"}]\n", receive[2], dir))
+	all := run(t, pushedStoreConfig(receive[2], "all", dir+"/all", ""))
 	writers := []*program{run(t, config(0)), run(t, config(1))}
 	pushHour(t, start, 4, 3, func(s int) []string { return []string{"http://" + receive[s%2], "http://" + receive[2]} })
 	for i := 0; i < 12; i++ {

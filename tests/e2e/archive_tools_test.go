@@ -29,7 +29,7 @@ func storedHour(t *testing.T, minutes int) (dir string, start time.Time) {
 	dir = t.TempDir() + "/store"
 	start = time.Now().Add(-2 * time.Hour).Truncate(time.Minute)
 	receive := loop.Host() + ":4040"
-	p := run(t, fmt.Sprintf("scrape_configs: []\nreceive: {listen: %q, acknowledge: stored}\nwrite: [{name: all, url: \"store://%s\", store: {stretch: 1m}}]\n", receive, dir))
+	p := run(t, pushedStoreConfig(receive, "all", dir, "stretch: 1m"))
 	pushHour(t, start, minutes, 2, func(int) []string { return []string{"http://" + receive} })
 	p.stop()
 	return dir, start
@@ -254,7 +254,7 @@ func TestArchiveInGoogle(t *testing.T) {
 	start := time.Now().Add(-2 * time.Hour).Truncate(time.Minute)
 	receive := loop.Host() + ":4040"
 	archive := fmt.Sprintf("archive: {url: gs://profiles/kept, name: w, gs: {credentials_file: %q, endpoint: %q}}", file, s.URL())
-	config := fmt.Sprintf("scrape_configs: []\nreceive: {listen: %q, acknowledge: stored}\nwrite: [{name: kept, url: \"store://%s\", store: {stretch: 1m, %s}}]\n", receive, dir, archive)
+	config := pushedStoreConfig(receive, "kept", dir, "stretch: 1m, "+archive)
 	p := run(t, config)
 	pushHour(t, start, 2, 1, func(int) []string { return []string{"http://" + receive} })
 	want := answersOf(t, p.admin, start, start.Add(time.Hour))

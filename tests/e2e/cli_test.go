@@ -40,6 +40,7 @@ func expectCall(t *testing.T, code int, stdout, stderr string, args ...string) r
 func ends(t *testing.T, r result, code int, stdout, stderr string) result {
 	t.Helper()
 	check := func(name, got, want string) {
+		t.Helper()
 		expect(t, want == "*" || (want != "" || got == "") && strings.Contains(got, want),
 			"%v: %s is %q, expected %q in it", r.args, name, got, want)
 	}

@@ -61,11 +61,10 @@ func TestPeersAnswerAsOneStore(t *testing.T) {
 	var writers []*program
 	for _, p := range peers {
 		// Without an archive, so that every profile is on the disks until the writers start again.
-		writers = append(writers, run(t, fmt.Sprintf("scrape_configs: []\nreceive: {listen: %q, acknowledge: stored}\nwrite: [{name: kept, url: \"store://%s\", store: {stretch: 1m}}]\n",
-			p.receive, p.dir)+asking(p.query, "", peers)))
+		writers = append(writers, run(t, pushedStoreConfig(p.receive, "kept", p.dir, "stretch: 1m")+asking(p.query, "", peers)))
 	}
 	receive := loop.Host() + ":4040"
-	all := run(t, fmt.Sprintf("scrape_configs: []\nreceive: {listen: %q, acknowledge: stored}\nwrite: [{name: all, url: \"store://%s/all\"}]\n", receive, dir))
+	all := run(t, pushedStoreConfig(receive, "all", dir+"/all", ""))
 	pushHour(t, start, 4, 4, func(s int) []string { return []string{peers[s%3].push(), "http://" + receive} })
 	want := answersOf(t, all.admin, start, until, "imported-1")
 	require(t, strings.Count(want, "\n") >= 100, "too little to compare:\n%s", want)
