@@ -28,10 +28,12 @@ PACKAGES := libcurl jansson yaml-0.1 zlib libdeflate libisal libpcre2-8 libevent
 PKG_CFLAGS := $(shell $(PKG_CONFIG) --cflags $(PACKAGES) 2>/dev/null)
 PKG_LIBS   := $(shell $(PKG_CONFIG) --libs $(PACKAGES) 2>/dev/null)
 
-# The libraries that are not installed: building stops with their names. libiberty has no file for pkg-config, and is a
-# static library only.
+# The compiler and libraries that are not installed: building stops with their names. libiberty has no file for
+# pkg-config, and is a static library only.
+COMPILES := $(shell $(CC) -E -x c /dev/null >/dev/null 2>&1 && echo yes)
 MISSING := $(if $(PKG_LIBS),,$(shell for p in $(PACKAGES); do $(PKG_CONFIG) --exists $$p 2>/dev/null || echo $$p; done)) \
-           $(shell $(CC) -E -include libiberty/demangle.h -x c /dev/null >/dev/null 2>&1 || echo libiberty)
+           $(if $(COMPILES),$(shell $(CC) -E -include libiberty/demangle.h -x c /dev/null >/dev/null 2>&1 || echo libiberty), \
+                            the compiler "$(CC)")
 
 WARNINGS := -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion \
             -Wstrict-prototypes -Wmissing-prototypes -Wold-style-definition -Wredundant-decls \

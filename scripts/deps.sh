@@ -10,6 +10,8 @@
 #   scripts/deps.sh native          and rustc, for the tests with programs in Rust
 #   scripts/deps.sh lint            and for the sanitizers, fuzzers, linters, coverage
 #
+# Several are given at once: scripts/deps.sh test lint.
+#
 # Works as root or through sudo. Debian 12 and 13, Ubuntu 24.04.
 set -eu
 
@@ -23,76 +25,83 @@ test="$run libcmocka-dev openssl g++ elfutils binutils xz-utils curl
 lint="$test clang clang-format clang-tidy clang-tools cppcheck gcovr valgrind shellcheck
   libclang-rt-dev"
 
-# The JDK of Debian 12; later systems have 21 instead.
-jfr="$test openjdk-17-jdk-headless"
-if ! apt-cache show openjdk-17-jdk-headless >/dev/null 2>&1; then
-  jfr="$test openjdk-21-jdk-headless"
-fi
+jfr="$test JDK"
 native="$test rustc"
 package="$build debhelper dpkg-dev fakeroot git"
 release="$package lintian golang-go mmdebstrap qemu-user-static arch-test iproute2 debian-archive-keyring util-linux"
 
-case "${1:-build}" in
-  build) want=$build ;;
-  run) want=$run ;;
-  test) want=$test ;;
-  package) want=$package ;;
-  release) want=$release ;;
-  lint) want=$lint ;;
-  jfr) want=$jfr ;;
-  native) want=$native ;;
-  *)
-    echo "usage: $0 build|run|test|jfr|native|package|release|lint" >&2
-    exit 2
-    ;;
+want=
+for work in "${@:-build}"; do
+  case $work in
+    build) want="$want $build" ;;
+    run) want="$want $run" ;;
+    test) want="$want $test" ;;
+    package) want="$want $package" ;;
+    release) want="$want $release" ;;
+    lint) want="$want $lint" ;;
+    jfr) want="$want $jfr" ;;
+    native) want="$want $native" ;;
+    *)
+      echo "$0: no work \"$work\"; usage: $0 [build|run|test|jfr|native|package|release|lint]..." >&2
+      exit 2
+      ;;
+  esac
+done
+case " $* " in
+  *" test "* | *" native "* | *" lint "*) want="$want BROWSER" ;;
 esac
 
-missing=
-for package in $want; do
-  status=$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null || true)
-  if [ "$status" != installed ]; then
-    # Another Go or rustc, from its own packages or by hand, is as good.
-    if [ "$package" = golang-go ] && command -v go >/dev/null 2>&1; then
-      continue
-    fi
-    if [ "$package" = rustc ] && command -v rustc >/dev/null 2>&1; then
-      continue
-    fi
-    missing="$missing $package"
-  fi
-done
-# A test looks at the pages in a browser without a window, where the distribution has one.
-browser() {
-  case $1 in test | native | lint) ;; *) return ;; esac
-  for package in chromium-headless-shell chromium; do
-    ! command -v "$package" >/dev/null 2>&1 || return 0
-  done
-  for package in chromium-headless-shell chromium; do
-    if apt-cache policy "$package" 2>/dev/null | grep -q 'Candidate: [0-9]'; then
-      echo "$package"
-      return
-    fi
-  done
-}
-
-# The real programs that are scraped are downloaded later and need apt's lists.
-lists=$(find /var/lib/apt/lists -name '*Packages*' 2>/dev/null | head -n 1)
-if [ -z "$missing" ] && [ -n "$lists" ] && [ -z "$(browser "${1:-build}")" ]; then
-  exit 0
-fi
-
 as_root=
-if [ "$(id -u)" -ne 0 ]; then
-  if ! command -v sudo >/dev/null 2>&1; then
-    echo "$0: needs root or sudo to install:$missing" >&2
+[ "$(id -u)" -eq 0 ] || as_root=sudo
+
+# update: reads apt's package lists, once.
+update() {
+  [ -z "${updated:-}" ] || return 0
+  if [ -n "$as_root" ] && ! command -v sudo >/dev/null 2>&1; then
+    echo "$0: needs root or sudo to install" >&2
     exit 1
   fi
-  as_root=sudo
+  echo "reading apt's package lists"
+  $as_root apt-get update -q
+  updated=yes
+}
+
+# The real programs that are scraped are downloaded later and need the lists, and the names below depend on them.
+if [ -z "$(find /var/lib/apt/lists -name '*Packages*' 2>/dev/null | head -n 1)" ]; then
+  update
 fi
-echo "installing with apt:${missing:- nothing, only reading the package lists}"
-$as_root apt-get update -q
-missing="$missing $(browser "${1:-build}")"
-if [ -n "${missing# }" ]; then
+
+# has PACKAGE: the distribution has it.
+has() {
+  apt-cache policy "$1" 2>/dev/null | grep -q 'Candidate: [0-9]'
+}
+
+# package_of NAME: the package to install for a name of the lists above, or nothing.
+package_of() {
+  case $1 in
+    JDK) # of Debian 12; later systems have 21 instead
+      if has openjdk-17-jdk-headless; then echo openjdk-17-jdk-headless; else echo openjdk-21-jdk-headless; fi
+      ;;
+    BROWSER) # a test looks at the pages in a browser without a window, where the distribution has one
+      ! command -v chromium-headless-shell >/dev/null 2>&1 && ! command -v chromium >/dev/null 2>&1 || return 0
+      if has chromium-headless-shell; then echo chromium-headless-shell; elif has chromium; then echo chromium; fi
+      ;;
+    golang-go) command -v go >/dev/null 2>&1 || echo "$1" ;; # another Go, from its own package or by hand, is as good
+    rustc) command -v rustc >/dev/null 2>&1 || echo "$1" ;;
+    *) echo "$1" ;;
+  esac
+}
+
+missing=
+for name in $(echo "$want" | tr ' ' '\n' | sort -u); do
+  package=$(package_of "$name")
+  [ -n "$package" ] || continue
+  status=$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null || true)
+  [ "$status" = installed ] || missing="$missing $package"
+done
+if [ -n "$missing" ]; then
+  update
+  echo "installing with apt:$missing"
   # shellcheck disable=SC2086  # a list of packages
   $as_root env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends $missing
 fi
