@@ -58,6 +58,11 @@ type killed struct {
 	each    int64 // the value of each profile
 	next    int
 	acked   map[string]bool
+	later   time.Duration   // by which the clock of the bucket has gone on
+	old     time.Time       // of the profile that is too old after the next step of this clock
+	large   map[string]bool // the large profiles
+	first   time.Time       // of the earliest of them
+	eachOf  int64           // the value of each of them
 }
 
 func (k *killed) window(more map[string]any) map[string]any {
@@ -68,8 +73,13 @@ func (k *killed) window(more map[string]any) map[string]any {
 	return request
 }
 
+// archiveKept is archive.max_age: more than the clock of the bucket goes on by in all rounds together.
+const archiveKept = 3650 * 24 * time.Hour
+
 func (k *killed) run() *program {
-	return run(k.t, archiveConfig(k.b, "w0", k.dir, k.receive, "merge: 1m, ", "  retention: {max_age: 1h}\n"))
+	name := fmt.Sprintf("w0, max_age: %.0fh", archiveKept.Hours())
+	config := archiveConfig(k.b, name, k.dir, k.receive, "merge: 1m, ", "  retention: {max_age: 1h}\n")
+	return run(k.t, strings.Replace(config, "acknowledge: stored", "acknowledge: stored, max_age: 0s", 1))
 }
 
 // push sends a profile of a minute that is over. Only what was answered with success counts.
@@ -98,7 +108,7 @@ func (k *killed) total(base string) (sum int64, found map[string]bool, partial s
 	for _, id := range values.Names {
 		found[id] = true
 	}
-	_, sum, p := flameOf(k.t, base, k.window(map[string]any{"profileTypeID": goroutines, "labelSelector": "{}"}))
+	_, sum, p := flameOf(k.t, base, k.window(map[string]any{"profileTypeID": goroutines, "labelSelector": `{service_name="kept"}`}))
 	return sum, found, partial + p
 }
 
@@ -114,6 +124,26 @@ func (k *killed) check(what, base string) {
 		"%s: %d profiles with a sum of %d, expected %d for each", what, len(found), sum, k.each)
 }
 
+// checkLarge asks for the large profiles, which are days older than the others.
+func (k *killed) checkLarge(what, base string) {
+	k.t.Helper()
+	if len(k.large) == 0 {
+		return
+	}
+	window := map[string]any{"start": k.first.UnixMilli(), "end": k.start.Add(-24 * time.Hour).UnixMilli()}
+	window["profileTypeID"], window["labelSelector"] = goroutines, `{service_name="large"}`
+	_, sum, partial := flameOf(k.t, base, window)
+	require(k.t, partial == "" && sum == k.eachOf*int64(len(k.large)),
+		"%s: %d large profiles with a sum of %d, expected %d for each; partial: %q", what, len(k.large), sum, k.eachOf, partial)
+	var values names
+	window["name"] = "n"
+	askOf(k.t, base, "LabelValues", window, &values)
+	found := strings.Join(values.Names, " ") + " "
+	for id := range k.large {
+		require(k.t, strings.Contains(found, id+" "), "%s: large profile %s of %d is lost", what, id, len(k.large))
+	}
+}
+
 func (k *killed) listed(p *program) {
 	p.wait("the list of objects", func() string {
 		if p.metrics().sum("profpull_archive_up") != 1 {
@@ -121,6 +151,16 @@ func (k *killed) listed(p *program) {
 		}
 		return ""
 	})
+}
+
+// kill ends a writer by kill -9, and looks for the secret in its log.
+func (k *killed) kill(p *program) {
+	k.t.Helper()
+	_ = p.cmd.Process.Kill()
+	<-p.done
+	for _, line := range strings.Split(p.stderr.String(), "\n") {
+		require(k.t, !strings.Contains(line, s3.Secret), "the log shows the secret: %s", line)
+	}
 }
 
 // round starts the writer, checks it, makes the bucket fail, pushes, and kills the writer: after a number of requests to
@@ -166,76 +206,235 @@ func (k *killed) round(s *s3.Server, i int) {
 	case <-enough:
 	case <-time.After(limit):
 	}
-	_ = p.cmd.Process.Kill()
-	<-p.done
+	k.kill(p)
 	k.t.Logf("round %d: %s, killed after %d requests; %d profiles are acknowledged", i, fault.name, requests.Load(), len(k.acked))
-	for _, line := range strings.Split(p.stderr.String(), "\n") {
-		require(k.t, !strings.Contains(line, s3.Secret), "the log shows the secret: %s", line)
+}
+
+// ---- kills at chosen requests --------------------------------------------------------------------
+
+const largeFunctions = 40000
+
+// store pushes a profile that must be stored.
+func (k *killed) store(service, id string, o pprof.Options) {
+	k.t.Helper()
+	body := pushOf(pprof.Make("goroutine", o), "goroutine", service, "n", id)
+	status, text := post(k.t, "http://"+k.receive+"/push.v1.PusherService/Push", "application/proto", body)
+	require(k.t, status == http.StatusOK, "push: %d %s", status, text)
+}
+
+// pushLarge pushes profiles whose file takes several parts to upload, on a day of their own.
+func (k *killed) pushLarge() {
+	k.first = k.first.Add(-24 * time.Hour)
+	for i := 0; i < 8; i++ {
+		id := fmt.Sprintf("%s-%d", k.first.Format("20060102"), i)
+		k.store("large", id, pprof.Options{Time: k.first.Add(time.Duration(i) * time.Second), Functions: largeFunctions})
+		k.large[id] = true
 	}
 }
 
+// pushOld pushes a profile that is archived, and too old when the clock of the bucket has gone on by one step.
+func (k *killed) pushOld() {
+	k.old = time.Now().Add(k.later + bucketStep/2 - archiveKept).Truncate(time.Minute)
+	k.store("old", fmt.Sprint(k.old.Unix()), pprof.Options{Time: k.old})
+}
+
+func (k *killed) pushTwo() {
+	for _, minute := range []int{3, 4} {
+		k.push(minute)
+	}
+}
+
+// bucketStep is by how much the clock of the bucket goes on: after the first step, the day of the profiles is over and
+// can be merged.
+const bucketStep = 31 * time.Hour
+
+// archiveAims are the requests at which a writer is killed. push stores what leads to the request, if something is needed.
+var archiveAims = []struct {
+	name string
+	push func(k *killed)
+	set  func(s *s3.Server)
+	hits func(k *killed, r *http.Request) bool
+}{
+	{"the database of a day", (*killed).pushTwo, nil, func(k *killed, r *http.Request) bool {
+		return r.Method == http.MethodPut && strings.Contains(r.URL.Path, "/w0/data/") && strings.Contains(r.URL.Path, "Z-1d_")
+	}},
+	{"the index of a day", (*killed).pushTwo, nil, func(k *killed, r *http.Request) bool {
+		return r.Method == http.MethodPut && strings.Contains(r.URL.Path, "/w0/index/") && strings.Contains(r.URL.Path, "Z-1d_")
+	}},
+	{"the removal of an object that a day has replaced", (*killed).pushTwo, nil, func(k *killed, r *http.Request) bool {
+		return r.Method == http.MethodDelete && strings.Contains(r.URL.Path, k.start.UTC().Format("/20060102T"))
+	}},
+	{"a part of a large file", (*killed).pushLarge, nil, func(_ *killed, r *http.Request) bool {
+		return r.Method == http.MethodPut && r.URL.Query().Get("partNumber") == "2"
+	}},
+	{"the abort of an upload that has lost a part", nil, func(s *s3.Server) { s.LosePart = true }, func(_ *killed, r *http.Request) bool {
+		return r.Method == http.MethodDelete && r.URL.Query().Get("uploadId") != ""
+	}},
+	{"the end of a large file", nil, nil, func(_ *killed, r *http.Request) bool {
+		return r.Method == http.MethodPost && r.URL.Query().Get("uploadId") != ""
+	}},
+	{"the removal of an object that is too old", (*killed).pushOld, nil, func(k *killed, r *http.Request) bool {
+		return r.Method == http.MethodDelete && strings.Contains(r.URL.Path, k.old.UTC().Format("/20060102T1504"))
+	}},
+}
+
+// waits says what a writer still has to do that does not depend on the clock of the bucket; "": nothing.
+func (k *killed) waits(p *program) string {
+	if n := p.metrics().sum("profpull_archive_waiting_files"); n > 0 {
+		return fmt.Sprint(n, " files wait")
+	}
+	r := call(k.t, "", "store", "list", k.dir, "--json")
+	return unless(r.code == exitDone && !strings.Contains(r.stdout, `"state":"open"`), "%s%s", r.stdout, r.stderr)
+}
+
+// aimed kills the writer at a request of one kind. From one start of the writer to the next, the clock of the bucket goes on,
+// so that objects are old enough for what is to be done with them; but only if all files are archived, and no request
+// was sent for some seconds.
+func (k *killed) aimed(s *s3.Server, i int) {
+	aim := archiveAims[i]
+	mend(s)
+	p := k.run()
+	k.listed(p)
+	k.check("before "+aim.name, p.admin)
+	if aim.push != nil {
+		aim.push(k)
+	}
+	// A file is complete when its writer has closed it.
+	p.stop()
+	hit := make(chan struct{})
+	var once sync.Once
+	var last atomic.Int64
+	s.Set(func(s *s3.Server) {
+		if aim.set != nil {
+			aim.set(s)
+		}
+		s.Arrived = func(r *http.Request) {
+			last.Store(time.Now().UnixNano())
+			if aim.hits(k, r) {
+				once.Do(func() { close(hit) })
+			}
+		}
+	})
+	for try := 1; try <= 10; try++ {
+		p = k.run()
+		// On a slow machine the next try waits longer.
+		if k.reached(p, hit, &last, time.Duration(try)*2*time.Second) {
+			k.kill(p)
+			k.t.Logf("killed at %s, in try %d", aim.name, try)
+			return
+		}
+		p.stop()
+		k.step(s)
+	}
+	k.t.Fatalf("the writer has not come to %s; the bucket has %v; its log:\n%s", aim.name, s.Keys(""), tailLines(p.stderr.String(), 20))
+}
+
+// reached waits for the request, or until the writer has nothing to do and has sent no request for some time.
+func (k *killed) reached(p *program, hit <-chan struct{}, last *atomic.Int64, quiet time.Duration) bool {
+	k.t.Helper()
+	for begin := time.Now(); ; {
+		select {
+		case <-hit:
+			return true
+		case <-time.After(100 * time.Millisecond):
+		}
+		idle := time.Since(begin) > quiet && time.Since(time.Unix(0, last.Load())) > quiet
+		if idle && p.metrics().sum("profpull_archive_up") == 1 && k.waits(p) == "" {
+			return false
+		}
+		require(k.t, time.Since(begin) <= 3*patience(), "the writer comes to no rest: %s", k.waits(p))
+	}
+}
+
+// step lets the clock of the bucket go on.
+func (k *killed) step(s *s3.Server) {
+	k.later += bucketStep
+	s.Set(func(s *s3.Server) { s.Later = k.later })
+}
+
+// startOfKilled is a time three hours ago, or four, so that the minutes after it are all of one day.
+func startOfKilled() time.Time {
+	start := time.Now().UTC().Add(-3 * time.Hour).Truncate(time.Minute)
+	if start.Day() != start.Add(30*time.Minute).Day() {
+		start = start.Add(-time.Hour)
+	}
+	return start
+}
+
+// askAlways asks a reader all the time, until end is called: whatever it reads are whole profiles.
+func (k *killed) askAlways(reader *program) (end func() int) {
+	stop, done := make(chan struct{}), make(chan struct{})
+	asked := 0
+	go func() {
+		defer close(done)
+		for {
+			select {
+			case <-stop:
+				return
+			case <-time.After(200 * time.Millisecond):
+			}
+			sum, found, _ := k.total(reader.admin)
+			expect(k.t, sum%k.each == 0, "the reader has read a part of a profile: %d profiles with a sum of %d, expected %d for each", len(found), sum, k.each)
+			asked++
+		}
+	}()
+	var once sync.Once
+	end = func() int {
+		once.Do(func() { close(stop) })
+		<-done
+		return asked
+	}
+	k.t.Cleanup(func() { end() })
+	return end
+}
+
 // No profile is lost, doubled or read in part by kill -9 at any moment of merging, uploading and removing, while the bucket
-// fails in all ways: 13 kills, or as many as ARCHIVE_KILLS says (make check-archive-kills: 200).
+// fails in all ways, nor by kill -9 at each of the requests of archiveAims: 20 kills, or as many as ARCHIVE_KILLS says
+// (make check-archive-kills: 200).
 func TestArchiveSurvivesKills(t *testing.T) {
 	t.Parallel()
-	rounds := len(bucketFaults)
+	cycle := len(bucketFaults) + len(archiveAims)
+	rounds := cycle
 	if text := os.Getenv("ARCHIVE_KILLS"); text != "" {
 		n, err := strconv.Atoi(text)
 		must(t, err)
 		rounds = n
 	}
 	s, b := startBucket(t)
-	sums, err := pprof.Parse(pprof.Make("goroutine", pprof.Options{}))
-	must(t, err)
-	k := &killed{t: t, b: b, dir: t.TempDir() + "/store", receive: loop.Host() + ":4040", acked: map[string]bool{},
-		start: time.Now().Add(-3 * time.Hour).Truncate(time.Minute), each: sums.Sums()["goroutine"]}
-	// A reader asks all the time: whatever it reads are whole profiles.
-	reader := run(t, readerConfig(b, ""))
-	stop, done := make(chan struct{}), make(chan int)
-	var broken atomic.Value
-	go func() {
-		asked := 0
-		for {
-			select {
-			case <-stop:
-				done <- asked
-				return
-			case <-time.After(200 * time.Millisecond):
-			}
-			sum, found, _ := k.total(reader.admin)
-			if sum%k.each != 0 {
-				broken.Store(fmt.Sprintf("%d profiles with a sum of %d, expected %d for each", len(found), sum, k.each))
-			}
-			asked++
-		}
-	}()
+	sumOf := func(o pprof.Options) int64 {
+		sums, err := pprof.Parse(pprof.Make("goroutine", o))
+		must(t, err)
+		return sums.Sums()["goroutine"]
+	}
+	start := startOfKilled()
+	k := &killed{t: t, b: b, dir: t.TempDir() + "/store", receive: loop.Host() + ":4040", acked: map[string]bool{}, start: start,
+		each: sumOf(pprof.Options{}), large: map[string]bool{}, first: start.Add(-24 * time.Hour), eachOf: sumOf(pprof.Options{Functions: largeFunctions})}
+	end := k.askAlways(run(t, readerConfig(b, "")))
 	for i := 0; i < rounds; i++ {
-		k.round(s, i)
+		if at := i % cycle; at < len(bucketFaults) {
+			k.round(s, i-i/cycle*len(archiveAims))
+		} else {
+			k.aimed(s, at-len(bucketFaults))
+		}
 	}
-	close(stop)
-	asked := <-done
-	if text := broken.Load(); text != nil {
-		t.Errorf("the reader has read a part of a profile: %v", text)
-	}
+	asked := end()
 	mend(s)
+	k.step(s) // parts of uploads and databases without an index are old enough to be removed
 	p := k.run()
 	k.listed(p)
-	p.waitMetrics("everything to be archived", func(m metrics) string {
-		if m.sum("profpull_archive_waiting_files") > 0 || m.sum("profpull_archive_uploads_total")+m.sum("profpull_archive_files") == 0 {
-			return "files wait"
-		}
-		r := storeCommand(t, s, "list", k.dir, "--json")
-		if r.code != exitDone || strings.Contains(r.stdout, `"state":"open"`) {
-			return r.stdout
-		}
-		return ""
+	p.wait("everything to be archived", func() string { return k.waits(p) })
+	p.waitMetrics("left-overs to be removed", func(m metrics) string {
+		data, indexes := len(s.Keys("/w0/data/")), len(s.Keys("/w0/index/"))
+		return unless(data == indexes && data > 0 && s.Uploads() == 0, "%d databases, %d indexes, %d uploads", data, indexes, s.Uploads())
 	})
 	k.check("at the end", p.admin)
+	k.checkLarge("at the end", p.admin)
 	p.stop()
 	must(t, os.RemoveAll(k.dir))
 	empty := run(t, readerConfig(b, ""))
 	k.listed(empty)
 	k.check("an empty reader", empty.admin)
+	k.checkLarge("an empty reader", empty.admin)
 	ends(t, storeCommand(t, s, "verify", b.url), exitDone, " fine\n", "*")
-	t.Logf("%d kills, %d profiles acknowledged, the reader asked %d times", rounds, len(k.acked), asked)
+	t.Logf("%d kills, %d profiles and %d large ones acknowledged, the reader asked %d times", rounds, len(k.acked), len(k.large), asked)
 }
