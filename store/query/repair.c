@@ -131,7 +131,6 @@ struct repairing {
     const struct samples *s;
     struct scratch *scratch;
     struct repair_part *parts;
-    size_t n_samples;
     size_t n_ids; /* locations of all deep stacks */
     bool renumber;
     uint64_t seed;
@@ -143,23 +142,21 @@ struct repairing {
     size_t mask;
 };
 
-/* Reads the next sample of the profile and its number of locations. False at the end. */
-static bool next_stack(const struct samples *s, struct wire_reader *r, struct sample *ret,
-                       size_t *ret_n)
+static struct sample sample_at(const struct samples *s, size_t i)
 {
-    struct wire_field f = {.number = 0};
+    const struct pprof_entries *samples = &s->x.entries[PROFILE_SAMPLE];
+    return (struct sample){.message = pprof_span_of(&s->x, samples->spans[i])};
+}
+
+/* Returns the number of locations of a sample. */
+static size_t count_locations(const struct samples *s, const struct sample *sample)
+{
     size_t place;
-    do {
-        if (!wire_next(r, &f)) {
-            return false;
-        }
-    } while (f.number != PROFILE_SAMPLE);
-    ret->message = f.bytes;
-    *ret_n = 0;
-    for (struct sample_ids ids = sample_ids_of(ret); sample_ids_next(&ids, s, &place);) {
-        ++*ret_n;
+    size_t n = 0;
+    for (struct sample_ids ids = sample_ids_of(sample); sample_ids_next(&ids, s, &place);) {
+        n++;
     }
-    return true;
+    return n;
 }
 
 /* Returns the most locations that a sample may have: each one ends with a byte whose top bit is
@@ -194,12 +191,10 @@ static bool may_be_deep(const struct samples *s, size_t depth_min)
 /* Counts stacks. False if none of them is deep enough, or one is too deep. */
 static bool count_stacks(struct repairing *r, const struct kind *kind)
 {
-    struct wire_reader reader = wire_reader_of(r->s->x.plain);
-    struct sample sample;
-    size_t n;
     bool deep = false;
-    while (next_stack(r->s, &reader, &sample, &n)) {
-        r->n_samples++;
+    for (size_t i = 0; i < r->s->x.entries[PROFILE_SAMPLE].ids.n; i++) {
+        struct sample sample = sample_at(r->s, i);
+        size_t n = count_locations(r->s, &sample);
         if (n >= SUFFIX) {
             r->n_stacks++;
             r->n_ids += n;
@@ -229,18 +224,17 @@ static bool is_renumbered(const struct samples *s)
 static bool read_stacks(struct repairing *r)
 {
     const struct pprof_ids *locations = &r->s->x.entries[PROFILE_LOCATION].ids;
-    struct wire_reader reader = wire_reader_of(r->s->x.plain);
     uint32_t *places = scratch_array(r->scratch, r->n_ids, sizeof(*places));
     uint64_t *suffixes = scratch_array(r->scratch, r->n_stacks * SUFFIX, sizeof(*suffixes));
     r->stacks = scratch_array(r->scratch, r->n_stacks, sizeof(*r->stacks));
     if (places == NULL || suffixes == NULL || r->stacks == NULL) {
         return false;
     }
-    struct sample sample;
     size_t place;
-    size_t n;
     size_t at = 0;
-    for (uint32_t i = 0; next_stack(r->s, &reader, &sample, &n); i++) {
+    for (uint32_t i = 0; i < r->s->x.entries[PROFILE_SAMPLE].ids.n; i++) {
+        struct sample sample = sample_at(r->s, i);
+        size_t n = count_locations(r->s, &sample);
         if (n < SUFFIX) {
             continue;
         }
@@ -397,7 +391,7 @@ bool repair_find(struct repair *ret, const struct samples *s, const struct label
     }
     r.seed = query_seed();
     r.renumber = is_renumbered(s);
-    r.parts = scratch_zeroed(scratch, r.n_samples, sizeof(*r.parts));
+    r.parts = scratch_zeroed(scratch, s->x.entries[PROFILE_SAMPLE].ids.n, sizeof(*r.parts));
     if (r.parts == NULL || !read_stacks(&r) || !make_groups(&r) || !note_tokens(&r)) {
         return err_memory(err);
     }

@@ -4,6 +4,7 @@
 #include "pprof/check.h"
 #include "pprof/columns.h"
 #include "pprof/gzip.h"
+#include "pprof/quick.h"
 #include "store/parts.h"
 #include "store/query/named.h"
 
@@ -70,7 +71,6 @@ bool samples_open(struct samples *s, struct scratch *scratch, const struct store
         scratch_explain(scratch, err);
         return false;
     }
-    s->reader = wire_reader_of(plain);
     return true;
 }
 
@@ -125,8 +125,31 @@ static bool read_values(const struct wire_field *f, size_t column, size_t *n, in
     return true;
 }
 
-/* Reads the value of the column. False if the sample does not count. */
-static bool read_sample(const struct samples *s, struct sv message, int64_t *ret_value)
+/* Reads a sample that is written as usual. Returns false if it is not. Otherwise *ret_sign is
+ * negative if one of the values is. */
+static inline bool read_usual(const struct samples *s, struct sv message, struct sample *ret,
+                              int64_t *ret_sign)
+{
+    struct rest r = rest_of(s->x.plain, message);
+    size_t n = 0;
+    ret->ids = take_bytes(&r, SAMPLE_LOCATION_ID);
+    for (; is_next(&r, SAMPLE_VALUE << 3 | WIRE_VARINT); n++) {
+        int64_t value = (int64_t)take(&r, SAMPLE_VALUE);
+        *ret_sign |= value;
+        ret->value = n == s->column ? value : ret->value;
+    }
+    struct wire_field packed = {.bytes = take_bytes(&r, SAMPLE_VALUE)};
+    if (!read_values(&packed, s->column, &n, &ret->value)) {
+        *ret_sign = -1;
+    }
+    while (is_next(&r, SAMPLE_LABEL << 3 | WIRE_BYTES)) {
+        take_bytes(&r, SAMPLE_LABEL);
+    }
+    return is_good_end(&r);
+}
+
+/* Reads any sample. Returns false if it does not count. */
+static bool read_any(const struct samples *s, struct sv message, int64_t *ret_value)
 {
     struct wire_reader r = wire_reader_of(message);
     struct wire_field f = {.number = 0};
@@ -144,19 +167,29 @@ static bool read_sample(const struct samples *s, struct sv message, int64_t *ret
     return fits && *ret_value > 0;
 }
 
+/* Reads the value of the column. Returns false if the sample does not count. */
+static inline bool read_sample(const struct samples *s, struct sv message, struct sample *ret)
+{
+    int64_t sign = 0;
+    ret->message = message;
+    ret->value = 0;
+    if (s->which->n_span_ids == 0 && s->which->n_trace_ids == 0 &&
+        read_usual(s, message, ret, &sign)) {
+        return sign >= 0 && ret->value > 0;
+    }
+    ret->ids = (struct sv){NULL, 0};
+    return read_any(s, message, &ret->value);
+}
+
 bool samples_next(struct samples *s, struct sample *ret)
 {
-    struct wire_field f = {.number = 0};
-    while (wire_next(&s->reader, &f)) {
-        if (f.number != PROFILE_SAMPLE) {
-            continue;
-        }
+    const struct pprof_entries *samples = &s->x.entries[PROFILE_SAMPLE];
+    while (s->next < samples->ids.n) {
         size_t i = s->next++;
         if (s->by_part && (s->part_of[i] == PART_NONE || !s->wanted[s->part_of[i]])) {
             continue;
         }
-        if (read_sample(s, f.bytes, &ret->value)) {
-            ret->message = f.bytes;
+        if (read_sample(s, pprof_span_of(&s->x, samples->spans[i]), ret)) {
             ret->index = i;
             return true;
         }

@@ -17,12 +17,12 @@ struct samples {
     bool by_part;                     /* only samples of wanted parts are read */
     const uint32_t *part_of;          /* the part of each sample */
     const bool *wanted;               /* for each part, whether it is wanted */
-    struct wire_reader reader;
     size_t next;
 };
 
 struct sample {
     struct sv message;
+    struct sv ids; /* all of its locations, packed; p is NULL if they are written otherwise */
     size_t index;  /* index among all samples of the profile */
     int64_t value; /* above 0 */
 };

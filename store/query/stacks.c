@@ -6,12 +6,16 @@
 #include "base/clock.h"
 #include "pprof/quick.h"
 #include "store/query/frames.h"
+#include "store/query/known.h"
 #include "store/query/repair.h"
 #include "store/query/samples.h"
 #include "store/query/tree_private.h"
 
-/* Stands for the leaf of a stack that is not selected. */
-#define NO_LEAF UINT32_MAX
+/* Stands for the leaf of a stack that is not selected. No node has this number. */
+#define NO_LEAF (UINT32_MAX - 1)
+/* The number of samples whose stacks are looked up together, so that the memory of one is loaded
+ * while the keys of the others are computed. */
+#define BATCH 16
 
 /* A name as profiles have it. */
 struct raw_name {
@@ -24,11 +28,9 @@ struct stacks {
     const struct query_stacks *which;
     struct scratch *scratch;
     uint64_t seed;
-    struct table known; /* the stacks seen so far; its keys are struct pprof_key */
-    uint32_t *leaf;     /* by stack: the node of its leaf */
-    size_t leaf_cap;
-    uint32_t *site;   /* numbers of the names of the call site */
-    struct table raw; /* names as profiles have them: most of them occur in many profiles */
+    struct known known; /* the stacks seen so far */
+    uint32_t *site;     /* numbers of the names of the call site */
+    struct table raw;   /* names as profiles have them: most of them occur in many profiles */
     struct raw_name *raw_names; /* by raw name */
     size_t raw_names_cap;
     uint32_t last_raw; /* the raw name that was looked up last */
@@ -87,7 +89,6 @@ struct stacks *stacks_new(struct tree *t, const struct query_stacks *which, size
     s->tree = t;
     s->which = which;
     s->seed = rng_next(&rng);
-    merge_table_init(&s->known, rng_next(&rng));
     merge_table_init(&s->raw, rng_next(&rng));
     buf_init(&s->room, work_max);
     s->scratch = scratch_new();
@@ -105,12 +106,11 @@ struct stacks *stacks_new(struct tree *t, const struct query_stacks *which, size
 struct stacks *stacks_free(struct stacks *s)
 {
     if (s != NULL) {
-        merge_table_done(&s->known);
+        known_done(&s->known);
         merge_table_done(&s->raw);
         free(s->raw_names);
         scratch_free(s->scratch);
         buf_done(&s->room);
-        free(s->leaf);
         free(s->site);
         free(s);
     }
@@ -344,14 +344,14 @@ static inline struct pprof_key fold_location(struct pprof_key key, const struct 
     return key;
 }
 
-/* Adds the locations of a field of a sample to the key of its stack, and their number to *n. Values
- * that do not change are in local variables, so that the loop stays in registers. */
-static struct pprof_key fold_field(const struct stacks *s, const struct wire_field *f,
-                                   struct pprof_key key, size_t *n)
+/* Adds packed locations to the key of a stack, and their number to *n. Values that do not change
+ * are in local variables, so that the loop stays in registers. */
+static struct pprof_key fold_packed(const struct stacks *s, struct sv packed, struct pprof_key key,
+                                    size_t *n)
 {
     const struct pprof_ids ids = s->samples.x.entries[PROFILE_LOCATION].ids;
     const struct frames *frames = s->frames;
-    struct wire_numbers numbers = wire_numbers_of(f);
+    struct wire_numbers numbers = {packed.p, packed.p + packed.n};
     size_t found = 0;
     uint64_t id;
     while (wire_numbers_next(&numbers, &id)) {
@@ -374,9 +374,12 @@ static struct pprof_key key_stack(const struct stacks *s, const struct sample *s
     struct repair_part part = missing_part(s, sample);
     struct pprof_key key = {{s->seed, ~s->seed}};
     *ret_n = part.n;
-    while (wire_next(&r, &f)) {
+    if (sample->ids.p != NULL) {
+        key = fold_packed(s, sample->ids, key, ret_n);
+    }
+    while (sample->ids.p == NULL && wire_next(&r, &f)) {
         if (f.number == SAMPLE_LOCATION_ID) {
-            key = fold_field(s, &f, key, ret_n);
+            key = fold_packed(s, f.bytes, key, ret_n);
         }
     }
     for (uint32_t i = 0; i < part.n; i++) {
@@ -447,28 +450,54 @@ static bool find_leaf(struct stacks *s, const struct sample *sample, size_t n, u
     return true;
 }
 
-static bool add_sample(struct stacks *s, const struct sample *sample, int64_t *sum)
+/* A sample with the key of its stack. */
+struct keyed {
+    struct sample sample;
+    struct pprof_key key;
+    size_t n; /* locations */
+};
+
+static bool add_sample(struct stacks *s, const struct keyed *k, int64_t *sum)
 {
+    uint32_t leaf;
+    if (!known_grow(&s->known, &s->tree->budget, s->err)) {
+        return false;
+    }
+    size_t slot = known_slot(&s->known, &k->key);
+    if (!known_leaf(&s->known, slot, &leaf)) {
+        if (!find_leaf(s, &k->sample, k->n, &leaf)) {
+            return false;
+        }
+        known_add(&s->known, slot, &k->key, leaf);
+    }
+    if (leaf != NO_LEAF) {
+        tree_add(s->tree, leaf, k->sample.value);
+        *sum = tree_plus(*sum, k->sample.value);
+    }
+    return true;
+}
+
+/* Reads the next samples and computes their keys. Returns their number, 0 at the end. */
+static size_t read_batch(struct stacks *s, struct keyed at[BATCH])
+{
+    size_t n = 0;
+    for (; n < BATCH && samples_next(&s->samples, &at[n].sample); n++) {
+        at[n].key = key_stack(s, &at[n].sample, &at[n].n);
+        known_prefetch(&s->known, &at[n].key);
+    }
+    return n;
+}
+
+static bool add_samples(struct stacks *s, int64_t *sum)
+{
+    struct keyed batch[BATCH];
     size_t n;
-    struct pprof_key key = key_stack(s, sample, &n);
-    size_t before = s->known.n;
-    struct budget *budget = &s->tree->budget;
-    uint32_t i;
-    uint32_t *leaf = budget_grow(budget, s->leaf, &s->leaf_cap, before + 1, sizeof(*leaf), s->err);
-    if (leaf == NULL) {
-        return false;
-    }
-    s->leaf = leaf;
-    if (!merge_table_add(&s->known, budget, &key, sizeof(key), sizeof(key), &i, s->err)) {
-        return false;
-    }
-    if (s->known.n > before && !find_leaf(s, sample, n, &leaf[i])) {
-        merge_table_truncate(&s->known, before);
-        return false;
-    }
-    if (leaf[i] != NO_LEAF) {
-        tree_add(s->tree, leaf[i], sample->value);
-        *sum = tree_plus(*sum, sample->value);
+    while ((n = read_batch(s, batch)) > 0) {
+        for (size_t i = 0; i < n; i++) {
+            if (!add_sample(s, &batch[i], sum)) {
+                return false;
+            }
+        }
     }
     return true;
 }
@@ -494,7 +523,6 @@ static void read_times(struct stacks *s)
 bool stacks_add(struct stacks *s, const struct store_body *body, size_t column, int64_t *ret_sum,
                 struct err *err)
 {
-    struct sample sample;
     s->err = err;
     *ret_sum = 0;
     s->repair.parts = NULL;
@@ -505,9 +533,7 @@ bool stacks_add(struct stacks *s, const struct store_body *body, size_t column, 
     if (ok && s->wants_times) {
         read_times(s);
     }
-    while (ok && samples_next(&s->samples, &sample)) {
-        ok = add_sample(s, &sample, ret_sum);
-    }
+    ok = ok && add_samples(s, ret_sum);
     if (!ok) {
         scratch_explain(s->scratch, err);
     }

@@ -196,24 +196,30 @@ TEST(test_fields_in_any_order)
 {
     static const char *const orders[] = {"ill", "lli", "lil", "ilfl", "illf", "ibb", "ilb", "bil"};
     static const char *const strings[] = {"", "samples", "count", "in", "out"};
-    const struct sv samples[] = {SV("\x0a\x01\x05\x10\x07"), SV("\x08\x05\x10\x07"),
-                                 SV("\x10\x07\x08\x05"), SV("\x12\x01\x07\x0a\x01\x05")};
+    const struct sv samples[] = {SV("\x0a\x01\x05\x10\x07"),
+                                 SV("\x08\x05\x10\x07"),
+                                 SV("\x10\x07\x08\x05"),
+                                 SV("\x12\x01\x07\x0a\x01\x05"),
+                                 SV("\x0a\x01\x05\x12\x01\x07"),
+                                 SV("\x0a\x01\x05\x10\x07\x1a\x00\x1a\x00"),
+                                 SV("\x1a\x00\x0a\x01\x05\x10\x07"),
+                                 SV("\x0a\x01\x05\x1a\x00\x10\x07")};
     struct rig r = open_rig(&all);
-    for (size_t i = 0; i < 8 * 4; i++) {
+    for (size_t i = 0; i < 8 * 8; i++) {
         struct stored s;
         SCOPED(buf) b = testing_buf(TEXT_MAX);
         wire_put_bytes(&b, PROFILE_SAMPLE_TYPE, "\x08\x01\x10\x02", 4);
-        wire_put_bytes(&b, PROFILE_SAMPLE, samples[i % 4].p, samples[i % 4].n);
-        put_location(&b, orders[i / 4]);
+        wire_put_bytes(&b, PROFILE_SAMPLE, samples[i % 8].p, samples[i % 8].n);
+        put_location(&b, orders[i / 8]);
         wire_put_bytes(&b, PROFILE_FUNCTION, "\x08\x01\x10\x03", 4);
         wire_put_bytes(&b, PROFILE_FUNCTION, "\x08\x02\x10\x04", 4);
         for (size_t k = 0; k < 5; k++) {
             wire_put_bytes(&b, PROFILE_STRING, strings[k], strlen(strings[k]));
         }
         stored_init(&s, (struct sv){b.data, b.len}, 0);
-        CHECK_INT(add(&r, &s.body, 0), 7, orders[i / 4]);
+        CHECK_INT(add(&r, &s.body, 0), 7, orders[i / 8]);
     }
-    expect(&r, "total out in | [0 224 0 0] [0 224 0 1] [0 224 224 2] | total 224 self 224", "");
+    expect(&r, "total out in | [0 448 0 0] [0 448 0 1] [0 448 448 2] | total 448 self 448", "");
     close_rig(&r);
 }
 
@@ -230,6 +236,39 @@ TEST(test_names_in_any_order)
         &r,
         "total b c a | [0 6 0 0] [0 1 0 3, 0 5 1 1] [0 1 1 1, 1 3 3 3, 0 1 1 2] | total 6 self 3",
         "");
+    close_rig(&r);
+}
+
+/* Reads the number of two digits at the end of a name. */
+static int last_digits(struct sv name)
+{
+    return 10 * (name.p[name.n - 2] - '0') + name.p[name.n - 1] - '0';
+}
+
+/* Each of many stacks is found again, whether its profile has it first or last. */
+TEST(test_many_stacks)
+{
+    enum { SIDE = 30, N = SIDE * SIDE };
+    static struct pprof_row rows[N];
+    static char frames[N][24];
+    struct rig r = open_rig(&all);
+    for (int round = 0; round < 3; round++) {
+        for (int i = 0; i < N; i++) {
+            int stack = round == 1 ? N - 1 - i : i;
+            (void)snprintf(frames[i], sizeof(frames[i]), "%02d out%02d", stack % SIDE,
+                           stack / SIDE);
+            rows[i] = (struct pprof_row){frames[i], NULL, {1, 1 + stack}};
+        }
+        CHECK_INT(add_rows(&r, rows, N), N * (N + 1) / 2, "");
+    }
+    CHECK_INT(tree_size(r.tree), 1 + SIDE + N, "the root, the callers and the leaves");
+    for (uint32_t i = 1; i < tree_size(r.tree); i++) {
+        struct tree_node node = tree_node(r.tree, i);
+        struct tree_node caller = tree_node(r.tree, node.parent);
+        int stack =
+            node.parent == 0 ? -1 : SIDE * last_digits(caller.name) + last_digits(node.name);
+        CHECK_INT(node.self, 3 * (stack + 1), "");
+    }
     close_rig(&r);
 }
 
