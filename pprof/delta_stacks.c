@@ -38,12 +38,10 @@ struct reading {
 /* The functions that read parts of a sample return false if the part is not valid. */
 
 /* Adds frames to the key: the ids of their locations, packed or one number. */
-static inline bool read_frames(struct reading *s, struct sv packed)
+static inline __attribute__((always_inline)) bool read_frames(struct reading *s, struct sv packed)
 {
-    const struct pprof_ids *known = &s->x->entries[PROFILE_LOCATION].ids;
+    const struct pprof_ids known = s->x->entries[PROFILE_LOCATION].ids;
     const uint64_t *keys = s->x->location_keys;
-    const bool in_order = known->slots == NULL;
-    const size_t places = known->n;
     const char *at = packed.p;
     const char *end = packed.p + packed.n;
     uint64_t frames = s->frames;
@@ -53,9 +51,9 @@ static inline bool read_frames(struct reading *s, struct sv packed)
     }
     for (; at < end; n++) {
         struct wire_varint id = wire_varint(at, end);
-        size_t place = (size_t)(id.value - 1);
+        size_t place;
         at = id.next;
-        if (at == NULL || (in_order ? place >= places : !pprof_ids_find(known, id.value, &place))) {
+        if (at == NULL || !pprof_ids_find(&known, id.value, &place)) {
             return false;
         }
         frames = pprof_fold(frames, keys[place], PPROF_ODD_0);

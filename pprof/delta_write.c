@@ -83,17 +83,19 @@ static void use_of_locations(struct pprof_index *x)
 }
 
 /* Marks the locations of a sample, packed or one number, but not yet the entries that they refer
- * to. */
+ * to. The table is copied, since a mark may lie anywhere: after each one, the table itself would be
+ * read again. */
 static inline void use_locations(struct pprof_index *x, struct sv packed)
 {
-    struct pprof_entries *e = &x->entries[PROFILE_LOCATION];
+    const struct pprof_ids ids = x->entries[PROFILE_LOCATION].ids;
+    bool *used = x->entries[PROFILE_LOCATION].used;
     const char *at = packed.p;
     const char *end = packed.p + packed.n;
     while (at < end) {
         struct wire_varint id = wire_varint(at, end);
         size_t place;
-        if (pprof_ids_find(&e->ids, id.value, &place)) {
-            e->used[place] = true;
+        if (pprof_ids_find(&ids, id.value, &place)) {
+            used[place] = true;
         }
         at = id.next;
     }

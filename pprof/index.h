@@ -115,16 +115,15 @@ bool pprof_ids_find_slot(const struct pprof_ids *ids, uint64_t id, size_t *ret);
 /* Finds the place of an id. Returns false for 0 and for an id that does not exist. */
 static inline bool pprof_ids_find(const struct pprof_ids *ids, uint64_t id, size_t *ret)
 {
-    if (ids->slots == NULL) {
-        *ret = (size_t)(id - 1);
-        return id - 1 < ids->n;
-    }
-    if (ids->limit == 0) {
+    uint64_t place = id;
+    if (ids->slots != NULL && ids->limit == 0) {
         return pprof_ids_find_slot(ids, id, ret);
     }
-    uint32_t place = id <= ids->limit ? ids->slots[id] : 0;
-    *ret = (size_t)place - 1;
-    return place != 0;
+    if (ids->slots != NULL) {
+        place = id <= ids->limit ? ids->slots[id] : 0;
+    }
+    *ret = (size_t)(place - 1);
+    return place - 1 < ids->n;
 }
 
 /* Return the bytes of a piece, and of the i-th string. */
