@@ -25,6 +25,10 @@ static void conversion_run(struct offload *o, struct scratch *scratch)
         .rewrite = names_rewrite(c->names),
     };
     c->result = legacy_convert(&in, &c->out, &o->err);
+    if (names_need_more(o, c->names, scratch)) {
+        free(c->out.data);
+        c->out = (struct legacy_output){.data = NULL};
+    }
 }
 
 static void conversion_release(struct offload *o)
@@ -53,6 +57,7 @@ struct offload *conversions_start(struct engine *e, struct names_of *names, char
         return NULL;
     }
     c->names = names;
+    offload_reserve_more(&c->offload, names != NULL ? NAMES_ROOM : 0);
     c->time_ns = time_ns;
     c->duration_ns = duration_ns;
     c->seed = e->deltas.seed;

@@ -77,6 +77,9 @@ static void delta_run(struct offload *o, struct scratch *scratch)
         scratch_reset(scratch);
         (void)names_rewrite_body(w->names, scratch, in.body, &w->named, &w->named_size);
     }
+    if (w->named == NULL && names_need_more(o, w->names, scratch)) {
+        delta_output_done(&w->out);
+    }
 }
 
 static void delta_release(struct offload *o)
@@ -107,6 +110,7 @@ struct offload *deltas_start(struct engine *e, const struct scrape *sc, struct n
     w->seed = e->deltas.seed;
     w->level = level_of(sc);
     w->names = names;
+    offload_reserve_more(&w->offload, names != NULL ? NAMES_ROOM : 0);
     offload_submit(&w->offload, done, arg);
     return &w->offload;
 }

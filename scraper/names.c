@@ -55,12 +55,22 @@ bool names_rewrite_body(const struct names_of *names, struct scratch *scratch, s
     return ok;
 }
 
+bool names_need_more(struct offload *o, const struct names_of *names, const struct scratch *scratch)
+{
+    if (names == NULL || o->err.kind != ERR_NONE || !scratch_is_over(scratch) ||
+        o->reserved >= o->most) {
+        return false;
+    }
+    err_set(&o->err, ERR_LIMIT, "names need more than %zu bytes of working memory", o->reserved);
+    return true;
+}
+
 static void names_run(struct offload *o, struct scratch *scratch)
 {
     struct names_work *w = (struct names_work *)o;
-    if (scratch != NULL) {
-        (void)names_rewrite_body(w->names, scratch, (struct sv){o->body, o->size}, &w->data,
-                                 &w->size);
+    if (scratch != NULL &&
+        !names_rewrite_body(w->names, scratch, (struct sv){o->body, o->size}, &w->data, &w->size)) {
+        (void)names_need_more(o, w->names, scratch);
     }
 }
 
@@ -85,6 +95,7 @@ struct offload *names_start(struct engine *e, struct names_of *names, char *body
         return NULL;
     }
     w->names = names;
+    offload_reserve_more(&w->offload, NAMES_ROOM);
     offload_submit(&w->offload, done, arg);
     return &w->offload;
 }

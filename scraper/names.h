@@ -24,6 +24,10 @@ struct names_of {
     uint64_t awaits; /* ret_awaits of the last rewrite */
 };
 
+/* The memory that work with names reserves in addition: 500 addresses of C++ with inlined functions
+ * take 300 KB of names, twice until they are compressed. */
+#define NAMES_ROOM ((size_t)1024 * 1024)
+
 /* Returns the names for a body of a scrape; NULL if it needs none, or if out of memory. */
 struct names_of *names_of_body(struct engine *e, struct target *target, size_t entry,
                                struct sv body);
@@ -47,5 +51,11 @@ struct offload *names_start(struct engine *e, struct names_of *names, char *body
 /* Adds names to a whole body, on a worker. Returns false if nothing is to be changed. */
 bool names_rewrite_body(const struct names_of *names, struct scratch *scratch, struct sv body,
                         char **ret, size_t *ret_size);
+
+/* Returns true, with an error of the work, if the body has no names because they need more memory
+ * than was reserved, and more can be. The caller frees what it has made, and the work runs again.
+ * names: NULL if the body gets none. */
+bool names_need_more(struct offload *o, const struct names_of *names,
+                     const struct scratch *scratch);
 
 #endif

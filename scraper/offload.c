@@ -287,10 +287,16 @@ void *offload_new(struct engine *e, const struct offload_kind *kind, char *body,
         .body = body,
         .size = size,
         .reserved = guess(q, body, size),
+        .most = q->job_max,
         .scratches = scratch_pool_ref(q->scratches),
         .err = ERR_INIT,
     };
     return o;
+}
+
+void offload_reserve_more(struct offload *o, size_t bytes)
+{
+    o->reserved = smaller(o->reserved + bytes, o->most);
 }
 
 void offload_submit(struct offload *o, void (*done)(void *arg, struct offload *o), void *arg)

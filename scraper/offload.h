@@ -106,6 +106,7 @@ struct offload {
     char *body; /* done() may take it, and sets it to NULL then */
     size_t size;
     size_t reserved; /* the memory that the work may take, in bytes */
+    size_t most;     /* the most that may be reserved */
     enum offload_size lane;
     bool waits;                     /* it is in the line of work that waits for a worker */
     bool over;                      /* it needed more memory than it had reserved */
@@ -131,6 +132,8 @@ size_t offload_promise(struct offload_queue *q, size_t before, size_t size);
  * too_large, memory) and its sentence. Submit the object next. */
 void *offload_new(struct engine *e, const struct offload_kind *kind, char *body, size_t size,
                   bool has_place, enum reason *ret_reason, struct err *err);
+/* Reserves more memory for work that is not yet submitted. */
+void offload_reserve_more(struct offload *o, size_t bytes);
 /* Submits work. done(arg, o) is called later on this thread, never from within this call. */
 void offload_submit(struct offload *o, void (*done)(void *arg, struct offload *o), void *arg);
 /* Cancels work: done() will not be called. */
