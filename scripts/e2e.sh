@@ -46,7 +46,7 @@ trap 'rm -f "$log"' EXIT
 cd "$root/tests/e2e" || exit 1
 # The tests mostly wait: more of them at a time than there are cores.
 "$GO" vet ./... || exit 1
-"$GO" test -count=1 -timeout 30m -parallel 8 -v "$@" ./... >"$log" 2>&1
+"$GO" test -count=1 -timeout 60m -parallel 8 -v "$@" ./... >"$log" 2>&1
 code=$?
 
 count() { grep -c "^ *--- $1: " "$log"; }

@@ -342,7 +342,7 @@ func (k *killed) reached(p *program, hit <-chan struct{}, last *atomic.Int64, qu
 		if idle && p.metrics().sum("profpull_archive_up") == 1 && k.waits(p) == "" {
 			return false
 		}
-		require(k.t, time.Since(begin) <= 3*patience(), "the writer comes to no rest: %s", k.waits(p))
+		require(k.t, time.Since(begin) <= patience(), "the writer comes to no rest: %s", k.waits(p))
 	}
 }
 

@@ -44,9 +44,9 @@ import (
 // An instrumented program may need several times as long.
 func patience() time.Duration {
 	if isInstrumented() {
-		return 3 * time.Minute
+		return 10 * time.Minute
 	}
-	return time.Minute
+	return 2 * time.Minute
 }
 
 func bin(t *testing.T) string {

@@ -59,7 +59,8 @@ static inline void client_read_all(int fd, struct buf *out)
     while ((n = read(fd, chunk, sizeof(chunk))) > 0) {
         assert_true(buf_append(out, chunk, (size_t)n));
     }
-    assert_true(n == 0 || errno == ECONNRESET); /* not EAGAIN */
+    CHECK(n == 0 || errno == ECONNRESET, "no end of the connection: %s; read: %s", strerror(errno),
+          out->data);
 }
 
 /* Sends bytes, asks for nothing more and returns all that comes; the caller frees. */
