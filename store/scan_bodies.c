@@ -21,6 +21,9 @@ struct bodies_job {
     bool (*visit)(void *arg, const struct store_body *body);
     void *arg;
     size_t visited;
+    /* How many profiles of the first instant of the range are visited, if the newest of all files
+     * are: the others of that time are beyond the limit. */
+    size_t ties;
     int64_t names_until_ms; /* see struct store_body; 0: no names are wanted */
     struct piece piece;     /* working memory; made on first use */
     /* The members below describe the file that is being visited. */
@@ -334,6 +337,19 @@ static bool forget_merges(struct bodies_job *job, struct err *err)
     return job->merges != NULL || err_memory(err);
 }
 
+/* Returns false if the profile is as old as the oldest of the newest ones, and there are enough of
+ * this time. Files that are visited first would otherwise use up the limit with them, although
+ * later ones have newer profiles. */
+static bool is_among_newest(struct bodies_job *job, const struct found *f)
+{
+    if (job->ties == SIZE_MAX || f->time_ns != job->scan->range.from_ns) {
+        return true;
+    }
+    bool left = job->ties > 0;
+    job->ties -= left;
+    return left;
+}
+
 /* Visits the profiles that were listed last. */
 static bool visit_found(struct scan *c, struct bodies_job *job, struct err *err)
 {
@@ -344,7 +360,8 @@ static bool visit_found(struct scan *c, struct bodies_job *job, struct err *err)
         bool found;
         bool first = false;
         ok = read_profile_row(c, job->found[at].profile, &r, &found, err) &&
-             (!found || is_first(job, &r, &first, err)) && (!first || visit_body(c, job, &r, err));
+             (!found || is_first(job, &r, &first, err)) &&
+             (!first || !is_among_newest(job, &job->found[at]) || visit_body(c, job, &r, err));
         c->stopped = c->stopped || (job->scan->limit > 0 && job->visited >= job->scan->limit);
     }
     return ok;
@@ -448,13 +465,24 @@ static bool newest_of_file(struct scan *c, struct err *err)
     return ok;
 }
 
+/* Returns how many of the newest bodies are as old as the oldest of them. */
+static size_t count_ties(const struct newest *k)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < k->n; i++) {
+        n += k->times[i] == k->times[0];
+    }
+    return n;
+}
+
 /* Moves the beginning of the range, so that as many bodies are left as the limit of the scan says:
  * the newest ones of all files. Files of several writers cover the same time, so the newest ones of
- * one file are not the newest of all. */
-static bool cut_range(struct store *s, struct store_scan *scan, struct err *err)
+ * one file are not the newest of all. *ret_ties is the number of those at the beginning of the
+ * range; SIZE_MAX if the range was not cut. */
+static bool cut_range(struct store *s, struct store_scan *scan, size_t *ret_ties, struct err *err)
 {
     struct store_scan heads = {.range = scan->range};
-    struct newest k = {.bodies.scan = &heads, .max = scan->limit};
+    struct newest k = {.bodies = {.scan = &heads, .ties = SIZE_MAX}, .max = scan->limit};
     struct scan c = {.store = s,
                      .range = &heads.range,
                      .peers = {.kind = SLICE_HEADS},
@@ -464,6 +492,7 @@ static bool cut_range(struct store *s, struct store_scan *scan, struct err *err)
     bool ok = scan_run(&c, true, err);
     if (ok && k.n == k.max) {
         scan->range.from_ns = k.times[0];
+        *ret_ties = count_ties(&k);
     }
     free(k.times);
     job_done(&k.bodies);
@@ -485,10 +514,12 @@ bool store_each_body(struct store *s, const struct store_scan *scan,
                      struct err *err)
 {
     struct store_scan all = *scan;
-    if (scan->newest_first && scan->limit > 0 && !cut_range(s, &all, err)) {
+    size_t ties = SIZE_MAX;
+    if (scan->newest_first && scan->limit > 0 && !cut_range(s, &all, &ties, err)) {
         return false;
     }
     struct bodies_job job = {.scan = &all,
+                             .ties = ties,
                              .visit = visit,
                              .arg = arg,
                              .arena = arena_new(STORE_BLOB_MAX * 4),

@@ -256,6 +256,113 @@ TEST(profiles_of_peers_are_found_by_id)
     assert_false(found);
 }
 
+/* ---- the newest profiles --------------------------------------------------------------------- */
+
+#define TIMES_MAX 64
+
+struct times {
+    int64_t at[TIMES_MAX];
+    size_t n;
+};
+
+static bool peering_on_time(void *arg, const struct store_body *b)
+{
+    struct times *t = arg;
+    assert_true(t->n < TIMES_MAX);
+    t->at[t->n++] = (b->from_ns - RIG_T0) / RIG_SECOND;
+    return true;
+}
+
+static int newer_first(const void *a, const void *b)
+{
+    const int64_t *x = a;
+    const int64_t *y = b;
+    return (*x < *y) - (*x > *y);
+}
+
+/* Checks for each limit that a store and the peers list the newest of all these times. */
+static void check_newest(struct store *s, const struct asking *a, struct times *all,
+                         const char *row)
+{
+    qsort(all->at, all->n, sizeof(all->at[0]), newer_first);
+    const size_t limits[] = {1, 2, 3, all->n / 2, all->n - 1, all->n, all->n + 1};
+    for (size_t l = 0; l < sizeof(limits) / sizeof(limits[0]); l++) {
+        size_t limit = limits[l];
+        for (int with_data = 0; with_data < 2; with_data++) {
+            struct err err = ERR_INIT;
+            struct partial partial = {.parts = 0};
+            struct times got = {.n = 0};
+            const struct store_scan scan = {.range = {.from_ns = RIG_T0,
+                                                      .until_ns = RIG_T0 + ALL * RIG_SECOND,
+                                                      .partial = &partial,
+                                                      .peers = a->use},
+                                            .with_data = with_data > 0,
+                                            .newest_first = true,
+                                            .limit = limit};
+            assert_true(store_each_body(s, &scan, peering_on_time, &got, &err));
+            CHECK_STR(partial.why, "", row);
+            CHECK_INT(got.n, limit < all->n ? limit : all->n, row);
+            qsort(got.at, got.n, sizeof(got.at[0]), newer_first);
+            for (size_t i = 0; i < got.n; i++) {
+                CHECK_INT(got.at[i], all->at[i], row);
+            }
+        }
+    }
+}
+
+/* Two peers and the own store have profiles of the same hours, in several orders, some of them of
+ * the same time. Then a reader asks three peers, one of which has archived its profiles and lost
+ * its disk. */
+TEST(the_newest_of_peers_and_the_own_store_are_listed)
+{
+    static const struct {
+        const char *row;
+        int64_t at[N][8]; /* seconds, by store; 0 ends them */
+    } cases[] = {
+        {"in turns", {{10, 40, 70, 100}, {20, 50, 80, 110}, {30, 60, 90, 120}}},
+        {"the own ones are the newest", {{500, 510, 520}, {10, 20, 30}, {40, 50, 60}}},
+        {"the last peer has the newest", {{10, 20, 30}, {40, 50, 60}, {500, 510, 520}}},
+        {"one has the newest and the oldest", {{1, 2, 900, 901}, {30, 40}, {50, 60}}},
+        {"all of one time", {{77, 77, 77}, {77, 77, 77}, {77, 77, 77}}},
+        {"many old ones of one time", {{10, 10, 10, 10, 10}, {10, 11}, {10, 10, 12}}},
+        {"the same times everywhere", {{10, 20, 30, 30}, {10, 20, 30, 30}, {10, 20, 30, 30}}},
+        {"several hours",
+         {{10, HOUR + 10, 3 * HOUR}, {HOUR + 10, 2 * HOUR, 2 * HOUR + 5}, {HOUR + 11, 3 * HOUR}}},
+        {"one has none", {{0}, {10, 20, 20}, {20, 20, 30}}},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        SCOPED(world) w;
+        SCOPED(store_rig) own;
+        struct times all = {.n = 0};
+        char labels[128];
+        world_init(&w);
+        store_rig_init(&own);
+        uint16_t ports[N];
+        for (size_t p = 0; p < N; p++) {
+            ports[p] = w.peers[p].server->port;
+            for (size_t k = 0; k < 8 && cases[i].at[p][k] != 0; k++) {
+                int64_t at = RIG_T0 + cases[i].at[p][k] * RIG_SECOND;
+                (void)snprintf(labels, sizeof(labels), "__name__=cpu,pod=%zu-%zu,service_name=s", p,
+                               k);
+                put(&w, p, labels, at, 2);
+                if (p == 0) {
+                    rig_put(&own, labels, at, "cpu/ns", rows, 2, NULL);
+                }
+                all.at[all.n++] = cases[i].at[p][k];
+            }
+        }
+        asking_hosts(&w.asking, ports + 1, N - 1);
+        check_newest(own.store, &w.asking, &all, cases[i].row);
+        maintain_all(&w, 10 * HOUR);
+        archive_rig_round(&w.peers[1].archive, &w.bucket);
+        archive_rig_wipe(&w.peers[1].archive);
+        archive_rig_round(&w.peers[1].archive, &w.bucket);
+        archive_rig_round(&w.peers[0].archive, &w.bucket);
+        asking_hosts(&w.asking, ports, N);
+        check_newest(w.reader.store.store, &w.asking, &all, cases[i].row);
+    }
+}
+
 /* ---- faults ---------------------------------------------------------------------------------- */
 
 /* Scans with one peer, and checks why the answer is partial. */
