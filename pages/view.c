@@ -119,22 +119,11 @@ static bool read_nodes(struct view *v, struct sv text, struct err *err)
 bool view_begin(struct view *v, const struct exchange *x, struct err *err)
 {
     *v = (struct view){.is_diff = false};
-    if (x->options->served->store == NULL) {
-        return err_set(err, ERR_REFUSED,
-                       "no profiles are stored here: there is no destination with "
-                       "protocol store");
-    }
-    v->arena = arena_new(x->bytes_max);
+    v->arena = arena_new(x->bytes_max / 2);
     if (v->arena == NULL) {
         return err_memory(err);
     }
-    v->query = (struct query){.store = x->options->served->store,
-                              .deadline_ms = x->deadline_ms,
-                              .cancelled = x->cancelled,
-                              .bytes_max = x->bytes_max,
-                              .arena = v->arena,
-                              .partial = x->partial};
-    return true;
+    return ask_query(x, x->deadline_ms, v->arena, NULL, &v->query, err);
 }
 
 bool view_read(struct view *v, const struct exchange *x, struct err *err)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"sort"
@@ -230,6 +231,7 @@ func answersOf(t *testing.T, base string, from, until time.Time, merged ...strin
 			lines, total, partial := flameOf(t, base, window(map[string]any{"profileTypeID": id, "labelSelector": fmt.Sprintf("{service_name=%q}", s), "maxNodes": 100000}))
 			complete("flame graph", partial)
 			add(fmt.Sprintf("flame graph of %s %s, %d", s, id, total), lines)
+			add("page of "+s+" "+id, pageOf(t, base, "/api/v1/flamegraph", s, id, from, until))
 			for _, m := range merged {
 				if m == s && total > 0 {
 					add("merged "+s+" "+id, mergedOf(t, base, s, id, from, until))
@@ -237,7 +239,20 @@ func answersOf(t *testing.T, base string, from, until time.Time, merged ...strin
 			}
 		}
 	}
+	add("services of the pages", pageOf(t, base, "/api/v1/services", "", "", from, until))
 	return strings.Join(out, "\n")
+}
+
+// pageOf reads an answer in JSON that the pages have as well.
+func pageOf(t *testing.T, base, path, service, profileType string, from, until time.Time) []string {
+	t.Helper()
+	resp, err := http.Get(base + path + "?" + url.Values{"service": {service}, "type": {profileType},
+		"from": {fmt.Sprint(from.UnixMilli())}, "until": {fmt.Sprint(until.UnixMilli())}}.Encode())
+	must(t, err)
+	text := bodyOf(t, resp)
+	require(t, resp.StatusCode == http.StatusOK || resp.StatusCode == http.StatusNotFound, "%s %s: %s %s", path, service, resp.Status, text)
+	require(t, resp.Header.Get("X-Profpull-Partial") == "", "%s of %s is not complete: %s", path, base, resp.Header.Get("X-Profpull-Partial"))
+	return strings.Split(strings.TrimSpace(string(text)), "\n")
 }
 
 // sameAnswers compares two texts of answersOf and shows the first lines that differ.
