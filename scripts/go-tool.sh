@@ -19,7 +19,7 @@ e2e_tool() {
 
 # cannot_be_had LOG: go's messages say that it is too old for a module, or that its proxy cannot be reached.
 cannot_be_had() {
-  grep -qE 'dial tcp|no such host|proxyconnect|i/o timeout|requires go >=|go.mod requires|invalid go version|disabled by GOPROXY' "$1"
+  grep -qE 'dial tcp|no such host|proxyconnect|i/o timeout|TLS handshake timeout|requires go >=|go.mod requires|invalid go version|disabled by GOPROXY' "$1"
 }
 
 # module_tool NAME WHAT: $build/NAME of tests/NAME, which needs modules of others. Ends the script, as
