@@ -179,14 +179,45 @@ static size_t too_old(struct archive *a, const char *writer, int64_t server_ns,
     return n;
 }
 
+/* Reads the index of an object, unless somebody has read it already. *ret_fine is false if it is
+ * damaged, or a later version has written it: such an object is reported and left alone. False with
+ * err if the bucket has failed. */
+static bool check_index(struct archive *a, struct store_file *f, struct arena *arena,
+                        bool *ret_fine, struct err *err)
+{
+    struct archive_index index;
+    pthread_mutex_lock(&a->lock);
+    bool known = f->object->known;
+    pthread_mutex_unlock(&a->lock);
+    arena_reset(arena);
+    bool ok = known || archive_read_index(f, arena, &index, err);
+    pthread_mutex_lock(&a->lock);
+    *ret_fine = f->object->state == OBJECT_FINE;
+    pthread_mutex_unlock(&a->lock);
+    return ok || !*ret_fine;
+}
+
+static bool remove_one(struct archive *a, struct store_file *f, struct arena *arena,
+                       const char *why)
+{
+    struct err err = ERR_INIT;
+    bool fine = false;
+    if (!check_index(a, f, arena, &fine, &err)) {
+        return archive_note(a, "remove", BUCKET_NETWORK, &err);
+    }
+    return !fine || archive_remove_object(a, f, why);
+}
+
 static bool remove_old(struct archive *a, const char *writer, int64_t server_ns, const char *why)
 {
     struct store_file **files;
     size_t n = too_old(a, writer, server_ns, &files);
-    bool ok = true;
+    struct arena *arena = arena_new(ARCHIVE_INDEX_ARENA_MAX);
+    bool ok = arena != NULL;
     for (size_t i = 0; ok && i < n && !archive_is_stopping(a); i++) {
-        ok = archive_remove_object(a, files[i], why);
+        ok = remove_one(a, files[i], arena, why);
     }
+    arena_free(arena);
     store_files_free(files, n);
     return ok;
 }

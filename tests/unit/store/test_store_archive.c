@@ -330,6 +330,35 @@ TEST(damaged_and_newer_objects_are_left_alone)
     free(before);
 }
 
+/* Not even their age removes them, also after a restart, when nobody has read them yet. */
+TEST(damaged_and_newer_objects_are_not_removed_by_age)
+{
+    static const char newer[] = "profpull archive index 3\nsomething new";
+    static const char *const owners[] = {"w1", "w2"};
+    for (size_t i = 0; i < 2; i++) {
+        SCOPED(fake) f;
+        SCOPED(archive_rig) r;
+        fake_init(&f);
+        archive_rig_init(&r, &f, "w1");
+        put_hours(&r);
+        archive_rig_at(&r, &f, 10 * HOUR);
+        assert_int_equal(fake_count(&f, "w1/index/"), 3);
+        struct fake_object *o = fake_like(&f, "w1/index/20261122T010000Z");
+        fake_set(&f, o->key, o->data, o->n / 2);
+        fake_set(&f, fake_like(&f, "w1/index/" FIRST)->key, newer, sizeof(newer) - 1);
+        /* The owner starts again without its disk, or is gone, and another writer removes. */
+        archive_rig_wipe(&r);
+        testing_log_expect(r.store.log, "an object of the archive cannot be used");
+        r.options.writer = owners[i];
+        r.options.max_age_ms = DAY * MS_PER_S;
+        store_rig_reopen(&r.store);
+        archive_rig_at(&r, &f, 100 * DAY);
+        archive_rig_at(&r, &f, 100 * DAY + HOUR);
+        CHECK_INT(fake_count(&f, "w1/index/"), 2, owners[i]);
+        CHECK_INT(fake_count(&f, "w1/data/"), 2, owners[i]);
+    }
+}
+
 TEST(a_changed_database_is_not_mixed_with_its_index)
 {
     SCOPED(fake) f;
