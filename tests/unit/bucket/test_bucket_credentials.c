@@ -206,6 +206,21 @@ TEST(test_container_token_in_environment)
     check_aws(&r, 0, "");
 }
 
+/* A token cannot add a header of its own. */
+TEST(test_container_token_of_two_lines)
+{
+    SCOPED(rig) r;
+    rig_init(&r, CREDENTIALS_CONTAINER);
+    set_env_url(&r, "AWS_CONTAINER_CREDENTIALS_FULL_URI", "/container");
+    set_env_file(&r, "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE", "auth",
+                 "hunter2\r\nX-Other: hunter2");
+    (void)snprintf(r.source.token, sizeof(r.source.token), "hunter2");
+    rig_start(&r);
+    check_failure(&r, "header Authorization: expected a name and a value of one line");
+    CHECK_INT(atomic_load(&r.source.asked), 0, "no request");
+    CHECK_INT(atomic_load(&r.source.wrong), 0, "no request");
+}
+
 /* The token is sent over TLS, or to an agent of this machine or node. */
 TEST(test_container_hosts)
 {
@@ -334,6 +349,17 @@ static void check_signature(EVP_PKEY *key, struct sv text, struct sv signature)
     EVP_MD_CTX_free(ctx);
 }
 
+/* Checks that a key has signed the JWT of the last form. */
+static void check_jwt_of(struct rig *r, EVP_PKEY *key)
+{
+    const char *jwt = strstr(r->source.form, "&assertion=");
+    assert_non_null(jwt);
+    jwt += strlen("&assertion=");
+    const char *end = strrchr(jwt, '.');
+    assert_non_null(end);
+    check_signature(key, (struct sv){jwt, (size_t)(end - jwt)}, sv_from(end + 1));
+}
+
 static void check_jwt(struct rig *r, EVP_PKEY *key)
 {
     static const char start[] =
@@ -361,32 +387,45 @@ static void check_jwt(struct rig *r, EVP_PKEY *key)
     CHECK_STR(text.data, want, "");
 }
 
-TEST(test_service_account)
+/* Writes a new key of a service account. */
+static EVP_PKEY *write_account(struct rig *r)
 {
-    SCOPED(rig) r;
     EVP_PKEY *key;
-    rig_init(&r, CREDENTIALS_SERVICE_ACCOUNT);
     char *pem = make_key(&key);
     char json[8192];
-    char path[512];
     char url[URL_SIZE];
     (void)snprintf(json, sizeof(json),
                    "{\"type\":\"service_account\",\"project_id\":\"p\",\"private_key_id\":\"abc\","
                    "\"private_key\":\"%s\",\"client_email\":\"p@example.iam.gserviceaccount.com\","
                    "\"token_uri\":\"%s\"}",
-                   pem, server_url(r.server, "/token", url));
-    testing_write_file(r.dir, "key.json", json);
+                   pem, server_url(r->server, "/token", url));
+    testing_write_file(r->dir, "key.json", json);
+    free(pem);
+    return key;
+}
+
+TEST(test_service_account)
+{
+    SCOPED(rig) r;
+    char path[512];
+    rig_init(&r, CREDENTIALS_SERVICE_ACCOUNT);
+    EVP_PKEY *key = write_account(&r);
     (void)snprintf(path, sizeof(path), "%s/key.json", r.dir);
     r.settings.service_account_file = path;
     rig_start(&r);
     check_google(&r, 0, "");
     check_jwt(&r, key);
+    EVP_PKEY_free(key);
+    /* The key is replaced while the token is valid. The next token is asked for with the new one.
+     */
+    key = write_account(&r);
     atomic_store(&r.source.version, 1);
+    check_google(&r, 0, "still valid");
     r.wall_ns = START + 3590 * NS_PER_S;
     check_google(&r, 1, "expired");
+    check_jwt_of(&r, key);
     CHECK_INT(atomic_load(&r.source.asked), 2, "");
     EVP_PKEY_free(key);
-    free(pem);
 }
 
 TEST(test_service_account_mistakes)
@@ -463,6 +502,61 @@ TEST(test_another_server_than_metadata)
         r.source.answer = rows[i].answer;
         rig_start(&r);
         check_failure(&r, rows[i].says);
+    }
+}
+
+/* ---- addresses ------------------------------------------------------------------------------- */
+
+/* The addresses of the services when no variable replaces them, as AWS and Google document them. */
+TEST(test_addresses)
+{
+#define EC2 "http://169.254.169.254/latest/"
+    static const struct {
+        const struct credentials_method *source;
+        const char *name;
+        const char *value;
+        unsigned step;
+        const char *method;
+        const char *url;
+        bool on_link; /* without a proxy */
+    } rows[] = {
+        {&source_instance, NULL, NULL, 0, "PUT", EC2 "api/token", true},
+        {&source_instance, NULL, NULL, 1, "GET", EC2 "meta-data/iam/security-credentials/", true},
+        {&source_instance, NULL, NULL, 2, "GET", EC2 "meta-data/iam/security-credentials/role",
+         true},
+        {&source_instance, "AWS_EC2_METADATA_SERVICE_ENDPOINT_MODE", "IPv6", 0, "PUT",
+         "http://[fd00:ec2::254]/latest/api/token", true},
+        {&source_metadata, NULL, NULL, 0, "GET",
+         "http://metadata.google.internal/computeMetadata/v1/instance/service-accounts/default/"
+         "token",
+         true},
+        {&source_web_identity, NULL, NULL, 0, "POST", "https://sts.eu-test-1.amazonaws.com/",
+         false},
+        {&source_web_identity, "AWS_REGION", "us-west-2", 0, "POST",
+         "https://sts.us-west-2.amazonaws.com/", false},
+        {&source_web_identity, "AWS_DEFAULT_REGION", "cn-north-1", 0, "POST",
+         "https://sts.cn-north-1.amazonaws.com.cn/", false},
+        {&source_container, "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", "/v2/credentials/1", 0, "GET",
+         "http://169.254.170.2/v2/credentials/1", true},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        SCOPED(rig) r;
+        struct err err = ERR_INIT;
+        struct credentials_fetch f;
+        rig_init(&r, rows[i].source->source);
+        set_env(&r, "AWS_ROLE_ARN", "arn");
+        set_env_file(&r, "AWS_WEB_IDENTITY_TOKEN_FILE", "token", "hunter2");
+        if (rows[i].name != NULL) {
+            set_env(&r, rows[i].name, rows[i].value);
+        }
+        credentials_fetch_init(&f, &r.settings, &r.world);
+        buf_puts(&f.role, "role");
+        buf_puts(&f.secret, "hunter2");
+        CHECK_INT(rows[i].source->request(&f, rows[i].step, &err), true, rows[i].url);
+        CHECK_STR(f.url.data, rows[i].url, "");
+        CHECK_STR(f.method, rows[i].method, rows[i].url);
+        CHECK_INT(f.on_link, rows[i].on_link, rows[i].url);
+        credentials_fetch_done(&f);
     }
 }
 
