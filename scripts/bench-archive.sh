@@ -3,7 +3,7 @@
 # bucket in memory that takes 30 ms longer for each request: requests, bytes and time, with an empty cache and warm.
 # Prints and never fails on a time. Figures: docs/benchmarks.md.
 #
-#   BUILD=build scripts/bench-archive.sh [SERVICES [DAYS [STACKS [DIFFERENT [DELAY]]]]]
+#   BUILD=build scripts/bench-archive.sh [SERVICES [DAYS [STACKS [DIFFERENT [DELAY [PODS]]]]]]
 set -eu
 
 root=$(cd "$(dirname "$0")/.." && pwd)

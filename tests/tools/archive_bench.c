@@ -1,13 +1,14 @@
 /* Measures a query of an archive: requests, bytes and time.
  *
- *   archive-bench DIRECTORY [SERVICES [DAYS [STACKS [DIFFERENT [DELAY]]]]]
+ *   archive-bench DIRECTORY [SERVICES [DAYS [STACKS [DIFFERENT [DELAY [PODS]]]]]]
  *
- * Fills an archive in memory with so many services (100) for so many days (30): one profile an
- * hour, as large as a merged one, of so many stacks (20) out of DIFFERENT ones (600), in stretches
- * of an hour, which are then merged to one object for each day. Each request takes DELAY
- * milliseconds (30) longer. Then a reader with an empty cache starts, and is asked for a flame
- * graph and a timeline of one service over all days, each three times. Prints, for each answer, the
- * requests (those of the listing come first), the bytes that were read, and the time.
+ * Fills an archive in memory with so many services (100) of so many pods (1) for so many days (30):
+ * one profile an hour for each pod, as large as a merged one, of so many stacks (20) out of
+ * DIFFERENT ones (600), in stretches of an hour, which are then merged to one object for each day.
+ * Each request takes DELAY milliseconds (30) longer. Then a reader with an empty cache starts, and
+ * is asked for a flame graph and a timeline of one service over all days, each three times. Prints,
+ * for each answer, the requests (those of the listing come first), the bytes that were read, and
+ * the time.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -263,6 +264,7 @@ struct bench {
     const char *directory;
     unsigned services;
     unsigned days;
+    unsigned pods;
     struct profile_maker maker;
     struct sv *bodies; /* one for each service */
 };
@@ -297,25 +299,34 @@ static struct store *open_store(struct bench *b, struct archive_backend *backend
     return s;
 }
 
+static void put_one(const struct bench *b, struct store *s, unsigned service, unsigned pod,
+                    int64_t from_ns)
+{
+    char name[32];
+    char of_pod[48];
+    (void)snprintf(name, sizeof(name), "service-%u", service);
+    (void)snprintf(of_pod, sizeof(of_pod), "service-%u-%u", service, pod);
+    const struct label labels[] = {{SV("__name__"), sv_from(made_kinds[0].name)},
+                                   {SV("namespace"), SV("default")},
+                                   {SV("pod"), sv_from(of_pod)},
+                                   {SV("service_name"), sv_from(name)}};
+    struct store_put put = {.labels = labels,
+                            .n_labels = 4,
+                            .data = b->bodies[service],
+                            .format = PROFILE_PPROF,
+                            .from_ns = from_ns,
+                            .until_ns = from_ns + 3600 * NS_PER_S};
+    if (!store_put(s, &put, 1)) {
+        (void)fprintf(stderr, "put: %s\n", put.problem);
+        exit(1);
+    }
+}
+
 static void put_hour(struct bench *b, struct store *s, unsigned hour)
 {
-    for (unsigned i = 0; i < b->services; i++) {
-        char name[32];
-        (void)snprintf(name, sizeof(name), "service-%u", i);
-        const struct label labels[] = {{SV("__name__"), sv_from(made_kinds[0].name)},
-                                       {SV("namespace"), SV("default")},
-                                       {SV("service_name"), sv_from(name)}};
-        int64_t from_ns = (T0_MS + (int64_t)hour * 3600 * MS_PER_S + i) * NS_PER_MS;
-        struct store_put put = {.labels = labels,
-                                .n_labels = 3,
-                                .data = b->bodies[i],
-                                .format = PROFILE_PPROF,
-                                .from_ns = from_ns,
-                                .until_ns = from_ns + 3600 * NS_PER_S};
-        if (!store_put(s, &put, 1)) {
-            (void)fprintf(stderr, "put: %s\n", put.problem);
-            exit(1);
-        }
+    int64_t from_ns = (T0_MS + (int64_t)hour * 3600 * MS_PER_S) * NS_PER_MS;
+    for (unsigned i = 0; i < b->services * b->pods; i++) {
+        put_one(b, s, i / b->pods, i % b->pods, from_ns + i * NS_PER_MS);
     }
 }
 
@@ -353,10 +364,10 @@ static void fill(struct bench *b)
     for (size_t i = 0; i < b->bucket.n; i++) {
         bytes += b->bucket.at[i].n;
     }
-    (void)printf("%u services, %u days: %zu objects of %" PRIu64 " bytes, made in %" PRId64
-                 " s with %" PRIu64 " requests\n",
-                 b->services, b->days, b->bucket.n, bytes, (clock_mono_ms() - start) / MS_PER_S,
-                 b->bucket.requests);
+    (void)printf("%u services of %u pods, %u days: %zu objects of %" PRIu64
+                 " bytes, made in %" PRId64 " s with %" PRIu64 " requests\n",
+                 b->services, b->pods, b->days, b->bucket.n, bytes,
+                 (clock_mono_ms() - start) / MS_PER_S, b->bucket.requests);
 }
 
 /* ---- asking ---------------------------------------------------------------------------------- */
@@ -425,12 +436,13 @@ int main(int argc, char **argv)
 {
     if (argc < 2) {
         (void)fprintf(stderr, "archive-bench DIRECTORY [SERVICES [DAYS [STACKS [DIFFERENT "
-                              "[DELAY]]]]]\n");
+                              "[DELAY [PODS]]]]]]\n");
         return 2;
     }
     struct bench b = {.directory = argv[1],
                       .services = number(argc, argv, 2, 100),
                       .days = number(argc, argv, 3, 30),
+                      .pods = number(argc, argv, 7, 1),
                       .maker = {.stacks = number(argc, argv, 4, 20),
                                 .different = number(argc, argv, 5, 600),
                                 .scratch = scratch_new()}};
