@@ -295,16 +295,18 @@ static inline bool quick_function(struct pprof_index *x, size_t i, struct sv mes
     return is_good_end(&r) && id != 0 && name < strings && system_name < strings && file < strings;
 }
 
-/* Reads the lines of a location, which come last. Notes if a line refers to a function whose id is
- * above the number of functions. */
-static inline bool quick_lines(struct pprof_index *x, struct rest *r)
+/* Reads the lines of a location, which come last, and returns the function of the only line in
+ * *ret. Notes if a line refers to a function whose id is above the number of functions. */
+static inline bool quick_lines(struct pprof_index *x, struct rest *r, uint64_t *ret)
 {
     const uint64_t functions = x->summary.n[PROFILE_FUNCTION];
-    for (uint64_t function; take_line(r, &function);) {
+    size_t n = 0;
+    for (uint64_t function; take_line(r, &function); n++) {
         if (function == 0) {
             return false;
         }
         x->lines_known = x->lines_known && function <= functions;
+        *ret = n == 0 ? function : 0;
     }
     return is_good_end(r);
 }
@@ -317,7 +319,7 @@ static inline bool quick_location(struct pprof_index *x, size_t i, struct sv mes
     uint64_t address = take(&r, LOCATION_ADDRESS);
     x->entries[PROFILE_LOCATION].ids.at[i] = id;
     x->locations[i] = (struct pprof_location){.mapping = mapping, .address = address};
-    return id != 0 && quick_lines(x, &r);
+    return id != 0 && quick_lines(x, &r, &x->locations[i].function);
 }
 
 /* Reads an entry of any kind. */
@@ -496,7 +498,10 @@ static bool check_location(const struct pprof_index *x, size_t i, struct err *er
                        (unsigned)span.at, (unsigned long long)mapping);
     }
     struct sv message = pprof_span_of(x, span);
-    return x->lines_known || quick_lines_exist(x, message) || check_lines(x, message, err);
+    size_t place;
+    return x->lines_known ||
+           pprof_ids_find(&x->entries[PROFILE_FUNCTION].ids, x->locations[i].function, &place) ||
+           quick_lines_exist(x, message) || check_lines(x, message, err);
 }
 
 /* Finds places by id, and checks that entries exist, once the tables are filled. */

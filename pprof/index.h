@@ -47,6 +47,7 @@ struct pprof_entries {
 struct pprof_location {
     uint64_t mapping; /* id, or 0 */
     uint64_t address;
+    uint64_t function; /* id, if the location has one line that is written as usual; else 0 */
 };
 
 struct pprof_function {

@@ -288,12 +288,22 @@ static bool read_lines(struct stacks *s, struct sv message)
     return true;
 }
 
+/* Adds the names of a location, the outermost first. */
+static bool name_location(struct stacks *s, size_t place)
+{
+    const struct pprof_index *x = &s->samples.x;
+    size_t from = s->n_names;
+    if (x->locations[place].function != 0) {
+        return name_line(s, x->locations[place].function);
+    }
+    return read_lines(s, pprof_span_of(x, x->entries[PROFILE_LOCATION].spans[place])) &&
+           (s->n_names > from || name_address(s, place));
+}
+
 static bool read_location(struct stacks *s, size_t place)
 {
-    struct sv message =
-        pprof_span_of(&s->samples.x, s->samples.x.entries[PROFILE_LOCATION].spans[place]);
     size_t from = s->n_names;
-    if (!read_lines(s, message) || (s->n_names == from && !name_address(s, place))) {
+    if (!name_location(s, place)) {
         return false;
     }
     struct pprof_key key = {{s->seed, ~s->seed}};

@@ -28,6 +28,36 @@ static inline bool frame_same_summaries(const struct pprof_summary *a,
     return same;
 }
 
+/* Returns true if the function that an index has kept of a location is that of its only line. An
+ * index may keep none. */
+static inline bool frame_knows_line(const struct pprof_index *x, size_t i)
+{
+    struct wire_reader r = wire_reader_of(pprof_span_of(x, x->entries[PROFILE_LOCATION].spans[i]));
+    struct wire_field f = {.number = 0};
+    uint64_t v[LINE_FUNCTION_ID + 1] = {0};
+    size_t lines = 0;
+    while (wire_next(&r, &f)) {
+        if (f.number == LOCATION_LINE) {
+            lines++;
+            wire_read_numbers(f.bytes, v, LINE_FUNCTION_ID + 1);
+        }
+    }
+    uint64_t function = x->locations[i].function;
+    return function == 0 || (lines == 1 && function == v[LINE_FUNCTION_ID]);
+}
+
+static inline bool frame_same_locations(const struct pprof_index *a, const struct pprof_index *b)
+{
+    bool same = true;
+    for (size_t i = 0; same && i < a->summary.n[PROFILE_LOCATION]; i++) {
+        const struct pprof_location *x = &a->locations[i];
+        const struct pprof_location *y = &b->locations[i];
+        same = x->mapping == y->mapping && x->address == y->address && frame_knows_line(a, i) &&
+               frame_knows_line(b, i) && a->location_keys[i] == b->location_keys[i];
+    }
+    return same;
+}
+
 /* Returns the first difference between the tables; NULL if there is none. */
 static inline const char *frame_difference_of(const struct pprof_index *a,
                                               const struct pprof_index *b)
@@ -56,12 +86,9 @@ static inline const char *frame_difference_of(const struct pprof_index *a,
             return "functions";
         }
     }
-    size_t n = a->summary.n[PROFILE_LOCATION];
-    bool same =
-        frame_same_bytes(a->locations, b->locations, n * sizeof(*a->locations)) &&
-        frame_same_bytes(a->location_keys, b->location_keys, n * sizeof(*a->location_keys)) &&
-        frame_same_bytes(a->mappings, b->mappings,
-                         a->summary.n[PROFILE_MAPPING] * sizeof(*a->mappings));
+    bool same = frame_same_locations(a, b) &&
+                frame_same_bytes(a->mappings, b->mappings,
+                                 a->summary.n[PROFILE_MAPPING] * sizeof(*a->mappings));
     return same ? NULL : "locations";
 }
 
