@@ -12,10 +12,9 @@
 #include "agent/confinement.h"
 #include "alloy/alloy.h"
 #include "config/config.h"
+#include "tests/unit/lib/valid_config.h"
 #include "write/protocol.h"
 
-SCOPED_POINTER(config, config_unref)
-SCOPED_POINTER(testing_log, testing_log_done)
 SCOPED_VALUE(confinement, confinement_done)
 
 #define EXPECT(ok)                                                                                 \
@@ -39,8 +38,7 @@ static int setup(void **state)
 static int teardown(void **state)
 {
     (void)state;
-    testing_rmdir(directory);
-    free(directory);
+    testing_directory_leave(&directory);
     return 0;
 }
 
@@ -50,8 +48,7 @@ static struct config *load(const char *job, const char *endpoint, const char *re
 {
     struct config_options options = {.protocols = write_protocols()};
     struct config_errors *errors = config_errors_new();
-    struct buf text;
-    buf_init(&text, 1 << 16);
+    struct buf text = testing_buf(1 << 16);
     SCOPED(buf) whole = testing_buf(1 << 16);
     buf_printf(&text, "scrape_configs: [{job_name: a, %s}]\nwrite: [{name: main, %s}]\n%s\n", job,
                endpoint, rest);
@@ -175,7 +172,7 @@ static void child_of_imports(void)
     char text[8192];
     const struct config_language *const languages[] = {&alloy_language, NULL};
     struct config_options options = {.languages = languages, .protocols = write_protocols()};
-    struct config_errors *errors = config_errors_new();
+    SCOPED(config_errors) *errors = config_errors_new();
     EXPECT(mkdir("modules", 0700) == 0 && mkdir("main", 0700) == 0);
     testing_write_file("modules", "lib.alloy", "declare \"nothing\" { }\n");
     (void)snprintf(text, sizeof(text),
@@ -195,7 +192,6 @@ static void child_of_imports(void)
     close(fd);
     EXPECT(!is_on(&c) || (open("token", O_RDONLY) < 0 && errno == EACCES));
     confinement_done(&c);
-    config_errors_free(errors);
 }
 
 TEST_WITH(what_is_imported_stays_readable, setup, teardown)

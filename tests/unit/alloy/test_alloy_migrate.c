@@ -10,8 +10,7 @@
 #include "config/file.h"
 #include "config/migrate.h"
 #include "tests/unit/lib/protocols.h"
-
-SCOPED_POINTER(config_errors, config_errors_free)
+#include "tests/unit/lib/valid_config.h"
 
 #define DIRECTORY "tests/unit/data/migrate/"
 #define TEXT_MAX ((size_t)1024 * 1024)
@@ -95,7 +94,7 @@ TEST(types_of_parca_become_types_of_a_job)
 {
     SCOPED(buf) text = testing_buf(TEXT_MAX);
     assert_true(convert(DIRECTORY "parca.yaml", env, &text));
-    struct config *c = load((struct sv){text.data, text.len});
+    SCOPED(config) *c = load((struct sv){text.data, text.len});
     const struct config_job *job = &c->jobs[0];
     assert_string_equal(job->path_prefix, "/x");
     assert_int_equal(job->timeout_ms, 5000);
@@ -108,7 +107,6 @@ TEST(types_of_parca_become_types_of_a_job)
     assert_string_equal(job->relabel.at[0].replacement, "${1}");
     assert_int_equal(c->jobs[1].interval_ms, 10000);
     assert_string_equal(c->endpoints[0].url, "http://pyroscope:4040");
-    config_unref(c);
 }
 
 TEST(what_cannot_be_converted_is_an_error)
@@ -130,12 +128,11 @@ TEST(what_cannot_be_converted_is_an_error)
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         char path[] = "/tmp/migrateXXXXXX";
-        SCOPED(buf) text;
         int fd = mkstemp(path);
         assert_true(fd >= 0);
         assert_int_equal(write(fd, cases[i].text, strlen(cases[i].text)), strlen(cases[i].text));
         close(fd);
-        buf_init(&text, TEXT_MAX);
+        SCOPED(buf) text = testing_buf(TEXT_MAX);
         assert_false(convert(path, env, &text));
         CHECK_CONTAINS(text.data, cases[i].want, cases[i].text);
         unlink(path);
@@ -145,8 +142,7 @@ TEST(what_cannot_be_converted_is_an_error)
 TEST(the_name_or_the_first_line_says_the_kind)
 {
     static const struct {
-        const char *name;
-        const char *text;
+        const char *name, *text;
         bool yaml;
     } cases[] = {
         {"a.yaml", "", true},

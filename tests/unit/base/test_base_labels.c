@@ -7,37 +7,30 @@
 
 #include "base/clock.h"
 
-SCOPED_POINTER(labels, labels_unref)
-
 struct fixture {
     struct intern *in;
     struct labels_builder *b;
 };
 
-static int setup(void **state)
+static void fixture_begin(struct fixture *f)
 {
-    struct fixture *f = calloc(1, sizeof(*f));
-    assert_non_null(f);
     f->in = intern_new();
     f->b = labels_builder_new(f->in);
     assert_non_null(f->b);
-    *state = f;
-    return 0;
 }
 
 /* Every test must release all strings. */
-static int teardown(void **state)
+static void fixture_end(struct fixture *f)
 {
-    struct fixture *f = *state;
     size_t count = 99;
     size_t bytes;
     labels_builder_free(f->b);
     intern_stats(f->in, &count, &bytes);
     CHECK_INT(count, 0, "strings left");
     intern_free(f->in);
-    free(f);
-    return 0;
 }
+
+FIXTURE(fixture, fixture_begin, fixture_end)
 
 static void check_labels(const struct labels *l, const char *want)
 {
@@ -79,7 +72,7 @@ TEST_ON(struct fixture *f, empty_value_removes)
     labels_builder_del(f->b, SV("nothing"));
     labels_builder_set_str(f->b, NULL, NULL);
     CHECK_STR(labels_builder_get(f->b, SV("a")).p, "", "");
-    struct labels *l = labels_builder_build(f->b);
+    SCOPED(labels) *l = labels_builder_build(f->b);
     check_labels(l, "{b=\"2\"}");
     labels_unref(l);
     labels_builder_del(f->b, SV("b"));
@@ -87,7 +80,6 @@ TEST_ON(struct fixture *f, empty_value_removes)
     check_labels(l, "{}");
     CHECK_INT(labels_count(l), 0, "");
     CHECK_STR(labels_get(l, SV("b")).p, "", "");
-    labels_unref(l);
 }
 
 TEST_ON(struct fixture *f, starts_from_a_base)
@@ -224,8 +216,7 @@ TEST_ON(struct fixture *f, stops_at_the_label_limit)
 TEST_ON(struct fixture *f, stops_at_the_byte_limit)
 {
     size_t half = LABELS_BYTES_MAX / 2 - 1;
-    SCOPED_MEMORY char *text = malloc(LABELS_BYTES_MAX + 1);
-    assert_non_null(text);
+    SCOPED_MEMORY char *text = testing_memory(LABELS_BYTES_MAX + 1);
     memset(text, 'x', LABELS_BYTES_MAX + 1);
     labels_builder_set(f->b, SV("a"), (struct sv){.p = text, .n = half});
     labels_builder_set(f->b, SV("b"), (struct sv){.p = text, .n = half});
@@ -263,8 +254,8 @@ TEST_ON(struct fixture *f, stops_at_the_byte_limit)
 
 TEST_ON(struct fixture *f, hash_is_by_content)
 {
-    struct labels *a = testing_labels(f->in, "x", "1", "y", "2", NULL);
-    struct labels *b = testing_labels(f->in, "y", "2", "x", "1", NULL);
+    SCOPED(labels) *a = testing_labels(f->in, "x", "1", "y", "2", NULL);
+    SCOPED(labels) *b = testing_labels(f->in, "y", "2", "x", "1", NULL);
     SCOPED(labels) *empty = testing_labels(f->in, NULL, NULL);
     assert_true(labels_equal(a, b));
     assert_true(labels_hash(a) == labels_hash(b));
@@ -285,15 +276,12 @@ TEST_ON(struct fixture *f, hash_is_by_content)
         assert_true(labels_mark(a) != labels_mark(c));
     }
     assert_false(labels_equal(a, empty));
-    labels_unref(a);
-    labels_unref(b);
 }
 
 TEST_ON(struct fixture *f, formats_json)
 {
     static const struct {
-        const char *value;
-        const char *json;
+        const char *value, *json;
     } cases[] = {
         {"plain/1.0", "\"plain/1.0\""},
         {"a \"b\" \\", "\"a \\\"b\\\" \\\\\""},
@@ -305,17 +293,15 @@ TEST_ON(struct fixture *f, formats_json)
         {"\xf3\xa0\x80\x81", "\"\xf3\xa0\x80\x81\""},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        struct buf text;
         char want[200];
         SCOPED(labels) *l = testing_labels(f->in, "k", cases[i].value, "z", "1", NULL);
-        buf_init(&text, 1000);
+        SCOPED(buf) text = testing_buf(1000);
         (void)snprintf(want, sizeof(want), "{\"k\":%s,\"z\":\"1\"}", cases[i].json);
         assert_true(labels_format_json(l, &text));
         CHECK_STR(text.data, want, want);
         buf_done(&text);
         buf_init(&text, 5);
         assert_false(labels_format_json(l, &text));
-        buf_done(&text);
     }
 }
 
@@ -350,7 +336,7 @@ TEST_ON(struct fixture *f, strings_are_shared)
 TEST_ON(struct fixture *f, table_grows_and_shrinks)
 {
     enum { N = 20000 };
-    struct labels **sets = calloc(N, sizeof(struct labels *));
+    SCOPED_MEMORY struct labels **sets = calloc(N, sizeof(struct labels *));
     size_t before;
     size_t after;
     size_t count;
@@ -376,7 +362,6 @@ TEST_ON(struct fixture *f, table_grows_and_shrinks)
     intern_stats(f->in, &count, &after);
     CHECK_INT(count, 0, "");
     CHECK_INT(after, before, "");
-    free(sets);
 }
 
 TEST_ON(struct fixture *f, builder_agrees_with_a_model)
@@ -393,9 +378,8 @@ TEST_ON(struct fixture *f, builder_agrees_with_a_model)
         (void)snprintf(name, sizeof(name), "n%02d", k);
         (void)snprintf(value, sizeof(value), "%d", v);
         if (rng_range(&rng, 0, 50) == 0) {
-            struct labels *l = labels_builder_build(f->b);
+            SCOPED(labels) *l = labels_builder_build(f->b);
             labels_builder_reset(f->b, l);
-            labels_unref(l);
         } else {
             labels_builder_set_str(f->b, name, v == 0 ? "" : value);
             model[k] = v;

@@ -6,8 +6,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-SCOPED_POINTER(testing_log, testing_log_done)
-
 static void equal_strings(void **state)
 {
     (void)state;

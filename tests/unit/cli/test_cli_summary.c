@@ -8,8 +8,6 @@
 #include "pprof/restamp.h"
 #include "tests/unit/lib/pprof_writer.h"
 
-SCOPED_POINTER(scratch, scratch_free)
-
 #define T0 INT64_C(1795230000000000000)
 
 /* Makes a profile from sample types and period as "type/unit ..."; functions are only strings. */
@@ -51,9 +49,7 @@ static void make(struct buf *out, const char *types, const char *period, const c
 TEST(type_by_sample_types)
 {
     static const struct {
-        const char *types;
-        const char *period;
-        const char *functions;
+        const char *types, *period, *functions;
         const char *want; /* "" for none */
     } cases[] = {
         {"samples/count cpu/nanoseconds", "cpu/nanoseconds", "main", "process_cpu"},
@@ -102,9 +98,7 @@ TEST(type_by_sample_types)
 TEST(type_by_file_name)
 {
     static const struct {
-        const char *types;
-        const char *path;
-        const char *want;
+        const char *types, *path, *want;
     } cases[] = {
         {"contentions/count delay/nanoseconds", "/x/pprof.mutex.001.pb.gz", "mutex"},
         {"contentions/count delay/nanoseconds", "block", "block"},
@@ -177,8 +171,7 @@ TEST(times_of_recordings)
     static const struct {
         const char *row;
         uint64_t first_size;
-        int64_t start, duration;
-        int64_t want_start, want_duration;
+        int64_t start, duration, want_start, want_duration;
     } cases[] = {
         {"two chunks", 100, T0, 5000, T0, 9000},
         {"the size ends the walk", 1000, T0, 5000, T0, 5000},

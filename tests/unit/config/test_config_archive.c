@@ -4,8 +4,6 @@
 #include "tests/unit/lib/protocols.h"
 #include "tests/unit/lib/valid_config.h"
 
-SCOPED_POINTER(config, config_unref)
-
 #define ARCHIVE(keys) "write:\n- url: 'store:///d'\n  store: {archive: {" keys "}}\n"
 #define AT "write[0].store.archive"
 #define EXPECTED                                                                                   \
@@ -19,8 +17,7 @@ TEST(sources_for_buckets_of_google)
     static const struct {
         const char *text;
         enum credentials_source source;
-        const char *file;
-        const char *root;
+        const char *file, *root;
     } rows[] = {
         {ARCHIVE("url: 'gs://bkt/p', gs: {credentials_file: /k.json}"), CREDENTIALS_SERVICE_ACCOUNT,
          "/k.json", "https://storage.googleapis.com/bkt"},

@@ -5,8 +5,6 @@
 #include "tests/unit/lib/protocols.h"
 #include "tests/unit/lib/valid_config.h"
 
-SCOPED_POINTER(config, config_unref)
-
 static const struct config_options options = {.protocols = testing_protocols};
 
 static struct config *parse(const char *text)
@@ -85,8 +83,7 @@ TEST(test_names_keep_their_slots)
 TEST(test_another_place_is_another_endpoint)
 {
     static const struct {
-        const char *before;
-        const char *after;
+        const char *before, *after;
         bool stays;
     } cases[] = {
         {"url: \"http://h:4040\"", "url: \"http://other:4040\"", true},
@@ -150,12 +147,9 @@ static struct config *parse_with(const char *word, const char *by)
 TEST(test_changes_are_seen)
 {
     static const struct {
-        const char *word;
-        const char *by;
+        const char *word, *by;
         bool job; /* changes job "a"; never "b" */
-        bool source;
-        bool endpoint;
-        bool global;
+        bool source, endpoint, global;
     } cases[] = {
         {.word = "write:", .by = "# a comment\nwrite:"},
         {.word = "pw1", .by = "pw2", .endpoint = true},

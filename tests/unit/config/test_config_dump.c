@@ -7,9 +7,6 @@
 #include "tests/unit/lib/protocols.h"
 #include "tests/unit/lib/valid_config.h"
 
-SCOPED_POINTER(config, config_unref)
-SCOPED_POINTER(config_errors, config_errors_free)
-
 static const char *env(void *arg, const char *name)
 {
     (void)arg;
@@ -21,8 +18,7 @@ static char *dump(const char *text)
 {
     struct config_options o = {.env = env, .protocols = testing_protocols};
     SCOPED(config) *c = valid_config("f", text, &o);
-    struct buf b;
-    buf_init(&b, 1 << 20);
+    struct buf b = testing_buf(1 << 20);
     assert_true(config_dump(c, &b));
     return buf_take(&b, NULL);
 }
@@ -424,7 +420,7 @@ TEST(a_dump_loads_to_the_same_values)
     SCOPED_MEMORY char *first = dump(full);
     SCOPED(config_errors) *errors = config_errors_new();
     struct config_options options = {.env = env, .protocols = testing_protocols};
-    struct config *a = config_parse("f", sv_from(full), &options, errors);
+    SCOPED(config) *a = config_parse("f", sv_from(full), &options, errors);
     options.env = NULL;
     SCOPED(config) *b = config_parse("f", sv_from(first), &options, errors);
     assert_non_null(a);
@@ -436,7 +432,6 @@ TEST(a_dump_loads_to_the_same_values)
     CHECK_STR(labels->at[0].value, "\x7f\xc2\x85\xef\xbb\xbf\xef\xbf\xbf", "");
     CHECK_STR(b->global.external_labels.at[1].value, "a\"b\\c\n\t", "");
     CHECK_STR(b->jobs[0].relabel.at[0].regex, "(${x}.*)$${y}", "");
-    config_unref(a);
 }
 
 /* Without the key, the dump would get the built-in jobs where there is a cluster. */

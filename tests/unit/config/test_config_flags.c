@@ -5,8 +5,6 @@
 #include "tests/unit/lib/protocols.h"
 #include "tests/unit/lib/valid_config.h"
 
-SCOPED_POINTER(config, config_unref)
-
 static const struct config_options options = {.protocols = testing_protocols};
 
 static struct config *parse(const char *text)
@@ -35,7 +33,7 @@ TEST(flags_give_the_same_endpoint_as_a_file)
         .ca_file = "/etc/ca.pem",
         .insecure_skip_verify = true,
     };
-    struct config *file =
+    SCOPED(config) *file =
         parse("scrape_configs: [{job_name: j}]\n"
               "write:\n"
               "- name: import\n"
@@ -54,7 +52,6 @@ TEST(flags_give_the_same_endpoint_as_a_file)
     dump_endpoint(file, &want);
     dump_endpoint(c, &got);
     CHECK_STR(got.data, want.data, "");
-    config_unref(file);
 }
 
 TEST(nothing_in_a_flag_is_expanded)

@@ -3,8 +3,7 @@
 
 #include "config/config.h"
 #include "tests/unit/lib/protocols.h"
-
-SCOPED_POINTER(config_errors, config_errors_free)
+#include "tests/unit/lib/valid_config.h"
 
 static const char *no_env(void *arg, const char *name)
 {
@@ -39,12 +38,11 @@ static const struct config_options options = {
 static void check_errors(const char *text, const char *want, const struct config_options *o)
 {
     SCOPED(config_errors) *errors = config_errors_new();
-    struct config *c = config_parse("f", sv_from(text), o, errors);
+    SCOPED(config) *c = config_parse("f", sv_from(text), o, errors);
     SCOPED(buf) got = testing_buf(1 << 16);
     config_errors_format(errors, &got);
     CHECK_STR(got.data, want, text);
     CHECK_INT(c == NULL, want[0] != '\0', text);
-    config_unref(c);
 }
 
 /* The rest of a job from line 3, of an endpoint from line 4, of the file from line 3. */
@@ -1101,8 +1099,7 @@ TEST(servers_and_whom_they_let_in)
 TEST(credentials_go_to_their_server_only)
 {
     static const struct {
-        const char *endpoint;
-        const char *url;
+        const char *endpoint, *url;
         const char *leaks; /* NULL: allowed */
     } rows[] = {
         {"url: \"https://a.b\", basic_auth: {username: u, password: p}", "http://c", "credentials"},

@@ -11,10 +11,6 @@
 #include "tests/unit/lib/protocols.h"
 #include "tests/unit/lib/valid_config.h"
 
-SCOPED_POINTER(config, config_unref)
-
-SCOPED_POINTER(config_errors, config_errors_free)
-
 static const char *env(void *arg, const char *name)
 {
     (void)arg;
@@ -460,8 +456,7 @@ static struct config *parse_rule(const char *rule)
 TEST(nulls_in_a_rule)
 {
     static const struct {
-        const char *rule;
-        const char *separator, *regex, *target, *replacement;
+        const char *rule, *separator, *regex, *target, *replacement;
     } rows[] = {
         {"target_label: x, regex: null", NULL, "", "x", NULL},
         {"target_label: x, regex: ~, replacement: Null", NULL, "", "x", ""},
@@ -579,10 +574,7 @@ TEST(every_key_of_an_endpoint)
 TEST(ways_to_authorize)
 {
     static const struct {
-        const char *keys;
-        const char *type;
-        const char *credentials;
-        const char *file;
+        const char *keys, *type, *credentials, *file;
     } cases[] = {
         {"authorization: {credentials: c}", NULL, "c", NULL},
         {"authorization: {type: Token, credentials_file: c}", "Token", NULL, "dir/c"},
@@ -605,10 +597,7 @@ TEST(ways_to_authorize)
 
 TEST(environment_variables_are_filled_in)
 {
-    static const struct {
-        const char *value;
-        const char *want;
-    } cases[] = {
+    static const struct text_case cases[] = {
         {"${NODE_NAME}", "node-1"},
         {"a${NODE_NAME}b${NODE_NAME}", "anode-1bnode-1"},
         {"'${NODE_NAME}'", "node-1"},
@@ -626,9 +615,9 @@ TEST(environment_variables_are_filled_in)
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         char text[256];
         snprintf(text, sizeof(text), "%sglobal:\n  external_labels:\n    a: %s\n", MINIMAL,
-                 cases[i].value);
+                 cases[i].text);
         SCOPED(config) *c = parse(text);
-        CHECK_STR(c->global.external_labels.at[0].value, cases[i].want, cases[i].value);
+        CHECK_STR(c->global.external_labels.at[0].value, cases[i].want, cases[i].text);
     }
     SCOPED(config) *c = parse("scrape_configs:\n- job_name: a\n  scrape_timeout: ${TEN}\n"
                               "  allow_foreign_address: \"${YES}\"\n  target_limit: '${PORT}'\n"
@@ -681,8 +670,7 @@ TEST(anchors_and_merge_keys)
 TEST(command_line)
 {
     static const struct {
-        const char *text;
-        const char *url;
+        const char *text, *url;
         const char *want; /* name=url(protocol) ... */
     } cases[] = {
         {"", "http://n", "main=http://n(push)"},
@@ -742,7 +730,7 @@ TEST(endpoint_limit)
     CHECK_INT(c->n_endpoints, 64, "");
     assert_true(c->jobs[0].forward_to == UINT64_MAX);
     config_unref(c);
-    struct config_errors *errors = config_errors_new();
+    SCOPED(config_errors) *errors = config_errors_new();
     struct config_options o = {.write_url = "http://x"};
     assert_null(config_parse("f", (struct sv){b.data, b.len}, &o, errors));
     CHECK_STR(config_errors_at(errors, 0)->message,
@@ -753,7 +741,6 @@ TEST(endpoint_limit)
     assert_null(config_parse("f", (struct sv){b.data, b.len}, NULL, errors));
     CHECK_INT(config_errors_count(errors), 1, "");
     CHECK_STR(config_errors_at(errors, 0)->message, "at most 64 endpoints are possible", "");
-    config_errors_free(errors);
 }
 
 TEST(listen_addresses)

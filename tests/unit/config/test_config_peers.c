@@ -3,8 +3,6 @@
 #include "tests/unit/lib/protocols.h"
 #include "tests/unit/lib/valid_config.h"
 
-SCOPED_POINTER(config, config_unref)
-
 static const struct config_options options = {.protocols = testing_protocols};
 
 #define STORE "write: [{url: 'store:///d'}]\n"

@@ -4,10 +4,6 @@
 #include "tests/unit/lib/protocols.h"
 #include "tests/unit/lib/valid_config.h"
 
-SCOPED_POINTER(config, config_unref)
-
-SCOPED_POINTER(config_errors, config_errors_free)
-
 #define KEYS "access_key_id: A, secret_access_key: hunter2"
 #define BUCKET(url, keys) "write:\n- url: '" url "'\n  s3: {" keys "}\n"
 
@@ -16,8 +12,7 @@ static const struct config_options options = {.protocols = testing_protocols};
 TEST(objects_go_below_bucket_and_prefix)
 {
     static const struct {
-        const char *text;
-        const char *url;
+        const char *text, *url;
     } rows[] = {
         {BUCKET("s3://bucket", KEYS ", region: eu-north-1"),
          "https://bucket.s3.eu-north-1.amazonaws.com"},
@@ -169,21 +164,18 @@ TEST(urls_that_name_no_bucket)
 /* A command line has no place for the keys of a bucket, and sends no keys of one elsewhere. */
 TEST(the_command_line_takes_no_bucket)
 {
-    static const struct {
-        const char *url;
-        const char *want;
-    } rows[] = {{"s3://other",
-                 "expected a URL such as \"http://host:4040\" without user, query and "
-                 "fragment, or \"file:///directory\" or \"store:///directory\""},
-                {"http://x", "http://x is not the server of the endpoint \"main\""}};
+    static const struct text_case rows[] = {
+        {"s3://other", "expected a URL such as \"http://host:4040\" without user, query and "
+                       "fragment, or \"file:///directory\" or \"store:///directory\""},
+        {"http://x", "http://x is not the server of the endpoint \"main\""}};
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         SCOPED(config_errors) *errors = config_errors_new();
         struct config_options o = options;
-        o.write_url = rows[i].url;
+        o.write_url = rows[i].text;
         struct config *c =
             config_parse("f", SV(BUCKET("s3://bucket", KEYS ", region: r")), &o, errors);
         assert_null(c);
-        CHECK_CONTAINS(config_errors_at(errors, 0)->message, rows[i].want, rows[i].url);
+        CHECK_CONTAINS(config_errors_at(errors, 0)->message, rows[i].want, rows[i].text);
     }
 }
 

@@ -4,9 +4,6 @@
 #include "config/change.h"
 #include "tests/unit/lib/valid_config.h"
 
-SCOPED_POINTER(config, config_unref)
-SCOPED_POINTER(config_errors, config_errors_free)
-
 #define WRITE "write: [{url: \"http://x\"}]\n"
 #define ONE_JOB "scrape_configs: [{job_name: a}]\n" WRITE
 #define TWO_JOBS                                                                                   \
@@ -22,8 +19,7 @@ static void join(const struct symbols_list *list, struct buf *out)
 
 static void check_sources(const struct symbols_sources *s, const char *want, const char *row)
 {
-    SCOPED(buf) text;
-    buf_init(&text, 10000);
+    SCOPED(buf) text = testing_buf(10000);
     buf_printf(&text, "%u %lld ", s->target, (long long)s->wait_ms);
     join(&s->debuginfod, &text);
     buf_puts(&text, "| ");
@@ -65,8 +61,7 @@ TEST(a_dump_means_the_same)
         "symbols: {target: off, debuginfod: [\"http://d\"], bearer_token: secret, " CACHE "}\n";
     SCOPED(config) *c = valid_config("f", text, NULL);
     SCOPED(config) *plain = valid_config("f", ONE_JOB, NULL);
-    struct buf dump;
-    buf_init(&dump, 1 << 20);
+    SCOPED(buf) dump = testing_buf(1 << 20);
     assert_true(config_dump(plain, &dump));
     assert_null(strstr(dump.data, "symbols"));
     buf_clear(&dump);
@@ -77,19 +72,17 @@ TEST(a_dump_means_the_same)
     SCOPED(config) *again = valid_config("f", dump.data, NULL);
     check_sources(&again->jobs[0].symbols, "1 0 http://d | ", "again");
     check_sources(&again->jobs[1].symbols, "1 5000 http://d | ", "again");
-    buf_done(&dump);
 }
 
 /* A job follows a change of the section, so its targets must get the new settings. */
 TEST(a_change_of_the_section_changes_its_jobs)
 {
-    struct config *one = valid_config("f", ONE_JOB "symbols: {wait: 1s}\n", NULL);
+    SCOPED(config) *one = valid_config("f", ONE_JOB "symbols: {wait: 1s}\n", NULL);
     SCOPED(config) *other = valid_config("f", ONE_JOB "symbols: {wait: 2s}\n", NULL);
     assert_false(config_same_job(one, &one->jobs[0], other, &other->jobs[0]));
     assert_true(config_same_job(one, &one->jobs[0], one, &one->jobs[0]));
     assert_false(config_same_part(one, other, CONFIG_PART_SYMBOLS));
     assert_false(config_same(one, other));
-    config_unref(one);
 }
 
 TEST(mistakes_are_reported)
@@ -112,22 +105,19 @@ TEST(mistakes_are_reported)
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         char text[1024];
-        struct buf errors;
         SCOPED(config_errors) *list = config_errors_new();
-        buf_init(&errors, 10000);
+        SCOPED(buf) errors = testing_buf(10000);
         snprintf(text, sizeof(text), ONE_JOB "%s", cases[i].text);
         config_unref(config_parse("f", sv_from(text), NULL, list));
         config_errors_format(list, &errors);
         CHECK_STR(errors.data, cases[i].want, cases[i].text);
-        buf_done(&errors);
     }
 }
 
 TEST(a_job_with_debuginfod_needs_the_cache)
 {
     SCOPED(config_errors) *list = config_errors_new();
-    SCOPED(buf) errors;
-    buf_init(&errors, 10000);
+    SCOPED(buf) errors = testing_buf(10000);
     config_unref(config_parse("f",
                               SV("scrape_configs:\n- job_name: a\n  symbols: {debuginfod: "
                                  "[\"http://d\"]}\n" WRITE),

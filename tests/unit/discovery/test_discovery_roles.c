@@ -7,8 +7,6 @@
 #include "discovery/kubernetes/join.h"
 #include "discovery/kubernetes/roles.h"
 
-SCOPED_POINTER(labels, labels_unref)
-
 struct fixture {
     struct intern *intern;
     struct labels_builder *builder;
@@ -474,8 +472,7 @@ TEST(referred_nodes)
 #define REF "'nodeName':'named','targetRef':{'kind':'Node','name':'referred'}"
     static const struct {
         const struct kube_role *role;
-        const char *text;
-        const char *want;
+        const char *text, *want;
     } cases[] = {
         {&kube_endpointslices,
          "{'kind':'EndpointSlice','metadata':{'name':'s','namespace':'n'},'addressType':'IPv4',"

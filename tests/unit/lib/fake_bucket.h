@@ -231,8 +231,7 @@ static inline void fake_get(struct fake_bucket *f, struct server_conn *c,
 
 static inline void fake_put_entry(struct buf *out, struct sv key, const struct fake_object *o)
 {
-    struct buf name;
-    buf_init(&name, 8192);
+    SCOPED(buf) name = testing_buf(8192);
     url_encode(key, &name);
     if (o == NULL) {
         buf_printf(out, "<CommonPrefixes><Prefix>%s</Prefix></CommonPrefixes>", name.data);
@@ -243,7 +242,6 @@ static inline void fake_put_entry(struct buf *out, struct sv key, const struct f
                    "<Owner><ID>x</ID></Owner></Contents>",
                    name.data, o->version, o->bytes.len);
     }
-    buf_done(&name);
 }
 
 static inline void fake_list(struct fake_bucket *f, struct server_conn *c,
@@ -252,8 +250,7 @@ static inline void fake_list(struct fake_bucket *f, struct server_conn *c,
     char prefix[2048], after[2048], token[2048], delimiter[8], number[16];
     char last[2048 + 8] = "";
     char group[2048] = "";
-    struct buf out;
-    buf_init(&out, FAKE_BODY_MAX);
+    SCOPED(buf) out = testing_buf(FAKE_BODY_MAX);
     fake_param(r, "prefix", prefix, sizeof(prefix));
     fake_param(r, "start-after", after, sizeof(after));
     fake_param(r, "delimiter", delimiter, sizeof(delimiter));
@@ -300,7 +297,6 @@ static inline void fake_list(struct fake_bucket *f, struct server_conn *c,
     }
     buf_puts(&out, "</ListBucketResult>");
     fake_answer(c, "200 OK", "Content-Type: application/xml\r\n", out.data, out.len);
-    buf_done(&out);
 }
 
 static inline struct fake_upload *fake_upload_of(struct fake_bucket *f,
@@ -411,8 +407,7 @@ static inline void fake_put_part(struct fake_bucket *f, struct server_conn *c,
 
 static inline void fake_list_uploads(struct fake_bucket *f, struct server_conn *c)
 {
-    struct buf out;
-    buf_init(&out, FAKE_BODY_MAX);
+    SCOPED(buf) out = testing_buf(FAKE_BODY_MAX);
     buf_puts(&out, "<ListMultipartUploadsResult><IsTruncated>false</IsTruncated>");
     for (size_t i = 0; i < FAKE_UPLOADS_MAX; i++) {
         if (f->uploads[i].id != 0) {
@@ -424,7 +419,6 @@ static inline void fake_list_uploads(struct fake_bucket *f, struct server_conn *
     }
     buf_puts(&out, "</ListMultipartUploadsResult>");
     fake_answer(c, "200 OK", "", out.data, out.len);
-    buf_done(&out);
 }
 
 static inline void fake_serve(struct fake_bucket *f, struct server_conn *c,
@@ -513,8 +507,7 @@ static inline void fake_bucket_handle(struct server_conn *c)
 
 static inline struct fake_bucket *fake_bucket_new(void)
 {
-    struct fake_bucket *f = calloc(1, sizeof(*f));
-    assert_non_null(f);
+    struct fake_bucket *f = testing_memory(sizeof(*f));
     pthread_mutex_init(&f->lock, NULL);
     f->server = server_new(fake_bucket_handle, f);
     return f;

@@ -65,8 +65,7 @@ static inline bool h2_frame(struct h2_client *c, uint8_t type, uint8_t flags, ui
                              (uint8_t)(id >> 16),
                              (uint8_t)(id >> 8),
                              (uint8_t)id};
-    struct buf frame;
-    buf_init(&frame, 1 << 25);
+    struct buf frame = testing_buf(1 << 25);
     buf_append(&frame, head, sizeof(head));
     buf_append(&frame, payload.p, payload.n);
     bool ok = h2_put(c, frame.data, frame.len);
@@ -107,8 +106,7 @@ static inline void h2_head(struct buf *block, const char *method, const char *pa
 static inline bool h2_request(struct h2_client *c, uint32_t id, const char *method,
                               const char *path, const char *name, const char *value, uint8_t flags)
 {
-    struct buf block;
-    buf_init(&block, 1 << 20);
+    struct buf block = testing_buf(1 << 20);
     h2_head(&block, method, path);
     if (name != NULL) {
         h2_header(&block, name, sv_from(value));
@@ -163,8 +161,7 @@ static inline struct h2_frame h2_next(struct h2_client *c)
     buf_init(&f.payload, 1 << 25);
     if (h2_read(c, head, sizeof(head))) {
         size_t n = (size_t)head[0] << 16 | (size_t)head[1] << 8 | head[2];
-        char *bytes = malloc(n + 1);
-        assert_non_null(bytes);
+        SCOPED_MEMORY char *bytes = testing_memory(n + 1);
         if (h2_read(c, bytes, n)) {
             buf_append(&f.payload, bytes, n);
             f.type = head[3];
@@ -172,7 +169,6 @@ static inline struct h2_frame h2_next(struct h2_client *c)
             f.id = (uint32_t)head[5] << 24 | (uint32_t)head[6] << 16 | (uint32_t)head[7] << 8 |
                    head[8];
         }
-        free(bytes);
     }
     return f;
 }
@@ -207,8 +203,7 @@ static inline void h2_take_headers(struct h2_client *c, const struct h2_frame *f
                                    struct h2_answer *a, bool mine)
 {
     static const char field[] = ":status: ";
-    struct buf text;
-    buf_init(&text, 1 << 20);
+    SCOPED(buf) text = testing_buf(1 << 20);
     h2_unpack(c, &f->payload, &text);
     int status =
         strncmp(text.data, field, strlen(field)) == 0 ? atoi(text.data + strlen(field)) : 0;
@@ -220,7 +215,6 @@ static inline void h2_take_headers(struct h2_client *c, const struct h2_frame *f
     } else if (mine) {
         buf_append(&a->trailers, text.data, text.len);
     }
-    buf_done(&text);
 }
 
 /* Takes a frame for the answer of a stream. Returns true at the end of the stream or connection. */

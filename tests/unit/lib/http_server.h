@@ -260,8 +260,7 @@ static inline int server_listen(uint16_t *ret_port)
 
 static inline struct server *server_new(server_handler *handler, const void *arg)
 {
-    struct server *s = calloc(1, sizeof(*s));
-    assert_non_null(s);
+    struct server *s = testing_memory(sizeof(*s));
     s->handler = handler;
     s->arg = (void *)(uintptr_t)arg;
     s->fd = server_listen(&s->port);
@@ -478,8 +477,7 @@ static inline void fixture_get(struct fixture *f, struct call *call, const struc
 /* Value of a metric as the text format shows it, 0 if it is not there. */
 static inline long fixture_metric(struct fixture *f, const char *sample)
 {
-    struct buf out;
-    buf_init(&out, (size_t)1024 * 1024);
+    struct buf out = testing_buf((size_t)1024 * 1024);
     assert_true(metrics_render(f->metrics, &out));
     const char *at = strstr(out.data, sample);
     uint64_t value = 0;

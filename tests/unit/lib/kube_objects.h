@@ -30,8 +30,7 @@ static inline void proto_put_bytes(struct buf *out, unsigned number, struct sv b
 /* "k8s\0" and an Unknown with an object of that kind. */
 static inline void proto_put_envelope(struct buf *out, const char *kind, struct sv message)
 {
-    struct buf meta;
-    buf_init(&meta, 1 << 10);
+    SCOPED(buf) meta = testing_buf(1 << 10);
     proto_put_bytes(&meta, 1, SV("v1"));
     proto_put_bytes(&meta, 2, sv_from(kind));
     buf_append(out, "k8s", 4);
@@ -39,16 +38,13 @@ static inline void proto_put_envelope(struct buf *out, const char *kind, struct 
     proto_put_bytes(out, 2, message);
     proto_put_bytes(out, 3, SV(""));
     proto_put_bytes(out, 4, SV(""));
-    buf_done(&meta);
 }
 
 /* A frame of a watch. */
 static inline void proto_put_event(struct buf *out, const char *type, struct sv object)
 {
-    struct buf extension;
-    struct buf event;
-    buf_init(&extension, 1 << 24);
-    buf_init(&event, 1 << 24);
+    SCOPED(buf) extension = testing_buf(1 << 24);
+    SCOPED(buf) event = testing_buf(1 << 24);
     proto_put_bytes(&extension, 1, object);
     proto_put_bytes(&event, 1, sv_from(type));
     proto_put_bytes(&event, 2, (struct sv){extension.data, extension.len});
@@ -56,8 +52,6 @@ static inline void proto_put_event(struct buf *out, const char *type, struct sv 
         buf_putc(out, (char)(event.len >> shift & 0xff));
     }
     buf_append(out, event.data, event.len);
-    buf_done(&extension);
-    buf_done(&event);
 }
 
 /* ---- JSON to protobuf ------------------------------------------------------------------------ */
@@ -73,11 +67,9 @@ static inline struct sv json_text(const json_t *v)
 static inline void proto_put_message(struct buf *out, const struct schema_row *row,
                                      const json_t *object)
 {
-    struct buf message;
-    buf_init(&message, 1 << 24);
+    SCOPED(buf) message = testing_buf(1 << 24);
     proto_put_object(&message, row->members, object);
     proto_put_bytes(out, row->number, (struct sv){message.data, message.len});
-    buf_done(&message);
 }
 
 static inline void proto_put_pairs(struct buf *out, unsigned number, json_t *map)
@@ -87,14 +79,12 @@ static inline void proto_put_pairs(struct buf *out, unsigned number, json_t *map
     json_t *value;
     json_object_keylen_foreach(map, name, len, value)
     {
-        struct buf pair;
-        buf_init(&pair, 1 << 24);
+        SCOPED(buf) pair = testing_buf(1 << 24);
         if (json_is_string(value)) {
             proto_put_bytes(&pair, 1, (struct sv){name, len});
             proto_put_bytes(&pair, 2, json_text(value));
             proto_put_bytes(out, number, (struct sv){pair.data, pair.len});
         }
-        buf_done(&pair);
     }
 }
 

@@ -5,6 +5,9 @@
 #include "tests/unit/lib/testing.h"
 
 #include "base/buf.h"
+#include "pprof/scratch.h"
+
+SCOPED_POINTER(scratch, scratch_free)
 
 static inline void put_varint(struct buf *b, uint64_t v)
 {
@@ -132,8 +135,7 @@ static inline uint64_t pprof_frame(struct pprof_maker *k, struct sv frame)
         put_num(&k->m, 5, k->spec->start_line);
     }
     put_sub(&k->out, 5, &k->m);
-    struct buf line;
-    buf_init(&line, 100);
+    struct buf line = testing_buf(100);
     put_num(&line, 1, id);
     put_num(&line, 2, 7);
     if (column != 0) {
@@ -154,10 +156,9 @@ static inline uint64_t pprof_frame(struct pprof_maker *k, struct sv frame)
 
 static inline void pprof_label(struct pprof_maker *k, struct buf *out, struct sv label)
 {
-    struct buf b;
     struct sv key;
     struct sv value;
-    buf_init(&b, 1000);
+    SCOPED(buf) b = testing_buf(1000);
     assert_true(sv_cut(label, '=', &key, &value));
     put_num(&b, 1, pprof_text(k, key));
     size_t digits = 0;
@@ -173,7 +174,6 @@ static inline void pprof_label(struct pprof_maker *k, struct buf *out, struct sv
         put_num(&b, 2, pprof_text(k, value));
     }
     put_sub(out, 3, &b);
-    buf_done(&b);
 }
 
 /* One of the repeated numbers of a sample; packed ones are collected. */
@@ -189,11 +189,9 @@ static inline void pprof_number(struct pprof_maker *k, struct buf *out, struct b
 
 static inline void pprof_sample(struct pprof_maker *k, const struct pprof_row *row, size_t columns)
 {
-    struct buf s;
-    struct buf numbers;
     struct sv word;
-    buf_init(&s, 10000);
-    buf_init(&numbers, 10000);
+    SCOPED(buf) s = testing_buf(10000);
+    struct buf numbers = testing_buf(10000);
     struct sv rest = sv_from(row->frames);
     while (pprof_word(&rest, ' ', &word)) {
         pprof_number(k, &s, &numbers, 1, pprof_frame(k, word));
@@ -218,7 +216,6 @@ static inline void pprof_sample(struct pprof_maker *k, const struct pprof_row *r
         pprof_label(k, &s, labels[k->spec->labels_backwards ? n - 1 - i : i]);
     }
     put_sub(&k->out, 2, &s);
-    buf_done(&s);
 }
 
 /* A profile as plain protobuf; the caller frees it with buf_done(). */

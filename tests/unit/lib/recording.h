@@ -360,8 +360,7 @@ static inline void recording_stack(struct recording *r, uint64_t id, bool trunca
 static inline void recording_put_event(struct recording *r, uint64_t type,
                                        const struct buf *content)
 {
-    struct buf head;
-    buf_init(&head, 64);
+    SCOPED(buf) head = testing_buf(64);
     recording_number(r, &head, type, 8);
     size_t size = head.len + content->len + 4;
     if (r->fixed) {
@@ -375,7 +374,6 @@ static inline void recording_put_event(struct recording *r, uint64_t type,
     }
     buf_append(&r->out, head.data, head.len);
     buf_append(&r->out, content->data, content->len);
-    buf_done(&head);
 }
 
 /* The number of a text for recording_event(). */
@@ -417,13 +415,11 @@ static inline void recording_value(struct recording *r, struct buf *out,
 static inline void recording_event(struct recording *r, unsigned class, const uint64_t *values)
 {
     const struct recording_class *c = recording_class_of(class);
-    struct buf b;
-    buf_init(&b, (size_t)1024 * 1024);
+    SCOPED(buf) b = testing_buf((size_t)1024 * 1024);
     for (size_t i = 0; i < RECORDING_FIELDS_MAX && c->fields[i].name != NULL; i++) {
         recording_value(r, &b, &c->fields[i], values[i]);
     }
     recording_put_event(r, class, &b);
-    buf_done(&b);
 }
 
 #define EVENT(r, class, ...) recording_event((r), (class), (const uint64_t[]){__VA_ARGS__})
@@ -516,11 +512,9 @@ static inline size_t recording_put_metadata(struct recording *r,
                                             const struct recording_class *classes, size_t n)
 {
     struct recording_strings s = {.n = 0};
-    struct buf tree;
-    struct buf b;
     size_t at = r->out.len - r->chunk;
-    buf_init(&tree, (size_t)1024 * 1024);
-    buf_init(&b, (size_t)1024 * 1024);
+    struct buf tree = testing_buf((size_t)1024 * 1024);
+    struct buf b = testing_buf((size_t)1024 * 1024);
     recording_name(r, &s, &tree, "root");
     recording_number(r, &tree, 0, 4);
     recording_number(r, &tree, 2, 4);
@@ -564,11 +558,10 @@ static inline void recording_put_raw_head(struct recording *r, struct buf *out)
 /* Writes a checkpoint with the constants since the one before. */
 static inline void recording_checkpoint(struct recording *r)
 {
-    struct buf b;
     size_t at = r->out.len - r->chunk;
     size_t n = 1;
     int64_t delta = r->checkpoint == 0 ? 0 : (int64_t)r->checkpoint - (int64_t)at;
-    buf_init(&b, (size_t)32 * 1024 * 1024);
+    struct buf b = testing_buf((size_t)32 * 1024 * 1024);
     for (size_t i = 0; i < 64; i++) {
         n += r->counts[i] > 0;
     }
@@ -698,8 +691,7 @@ static inline void folded_sample(const struct folded *x, struct sv sample, struc
  * label=value. */
 static inline void folded_print(struct sv plain, struct buf *out)
 {
-    struct folded *x = calloc(1, sizeof(*x));
-    assert_non_null(x);
+    SCOPED_MEMORY struct folded *x = testing_memory(sizeof(*x));
     struct wire_reader r = wire_reader_of(plain);
     struct wire_field f;
     while (wire_next(&r, &f)) {
@@ -712,7 +704,6 @@ static inline void folded_print(struct sv plain, struct buf *out)
             folded_sample(x, f.bytes, out);
         }
     }
-    free(x);
 }
 
 /* Appends all profiles of a reader: "NAME TYPE:UNIT ... (PERIOD TYPE:UNIT PERIOD)", samples. */
@@ -722,9 +713,8 @@ static inline void folded_print_all(struct jfr_reader *r, struct buf *out)
     jfr_reader_facts(r, &facts);
     for (size_t i = 0; i < facts.profiles; i++) {
         struct jfr_profile p;
-        struct buf plain;
         struct err err = ERR_INIT;
-        buf_init(&plain, JFR_PROFILE_MAX);
+        SCOPED(buf) plain = testing_buf(JFR_PROFILE_MAX);
         jfr_reader_profile(r, i, &p);
         buf_printf(out, "%s", p.name);
         for (size_t k = 0; k < p.n_columns; k++) {
@@ -734,7 +724,6 @@ static inline void folded_print_all(struct jfr_reader *r, struct buf *out)
                    (long long)p.period);
         assert_true(jfr_reader_write(r, i, &plain, &err));
         folded_print((struct sv){plain.data, plain.len}, out);
-        buf_done(&plain);
     }
 }
 
@@ -743,10 +732,9 @@ static inline void folded_print_all(struct jfr_reader *r, struct buf *out)
 static inline bool recording_read(struct sv plain, const struct jfr_options *options,
                                   struct jfr_facts *ret_facts, char **ret_text, struct err *err)
 {
-    struct buf text;
     struct jfr_reader *r = jfr_reader_new(options, err);
     assert_non_null(r);
-    buf_init(&text, (size_t)1024 * 1024);
+    struct buf text = testing_buf((size_t)1024 * 1024);
     bool ok = jfr_reader_all(r, plain, err);
     folded_print_all(r, &text);
     if (ret_facts != NULL) {

@@ -27,13 +27,12 @@ static inline void rollout_put_cpu(struct store_rig *r, const char *labels, int6
         int64_t n = (int64_t)world_poisson(rng, mean);
         rows[i] = (struct pprof_row){.frames = frames[i], .values = {n, n * 10000000}};
     }
-    struct buf b = pprof_make(&spec, rows, ROLLOUT_FUNCTIONS);
+    SCOPED(buf) b = pprof_make(&spec, rows, ROLLOUT_FUNCTIONS);
     put_num(&b, 12, 10000000); /* the period */
     struct store_put put;
     assert_int_equal(
         rig_put_bytes(r, labels, from_ns, (struct sv){b.data, b.len}, PROFILE_PPROF, &put),
         STORE_TAKEN);
-    buf_done(&b);
 }
 
 /* Two versions of the service cart, three pods each, half an hour after each other, with a profile

@@ -66,9 +66,8 @@ static inline void client_read_all(int fd, struct buf *out)
 /* Sends bytes, asks for nothing more and returns all that comes; the caller frees. */
 static inline char *client_ask(const struct server *server, const char *text)
 {
-    struct buf out;
     int fd = client_dial(server);
-    buf_init(&out, REPLY_MAX);
+    struct buf out = testing_buf(REPLY_MAX);
     client_send(fd, text);
     client_read_all(fd, &out);
     close(fd);

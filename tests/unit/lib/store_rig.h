@@ -53,14 +53,49 @@ static inline void store_rig_done(struct store_rig *r)
     r->store = store_close(r->store);
     metrics_free(r->metrics);
     testing_log_done(r->log);
-    testing_rmdir(r->directory);
-    free(r->directory);
+    testing_directory_leave(&r->directory);
 }
 SCOPED_VALUE(store_rig, store_rig_done)
 
 static inline uint64_t store_rig_metric(struct store_rig *r, const char *text)
 {
     return testing_metric(r->metrics, text);
+}
+
+/* Returns how often files had a fault of this kind. */
+static inline uint64_t store_rig_faults(struct store_rig *r, const char *reason)
+{
+    char text[128];
+    (void)snprintf(text, sizeof(text),
+                   "profpull_store_file_faults_total{endpoint=\"local\",reason=\"%s\"}", reason);
+    uint64_t n = store_rig_metric(r, text);
+    return n == TESTING_NO_METRIC ? 0 : n;
+}
+
+static inline uint64_t store_rig_lost(struct store_rig *r)
+{
+    return store_rig_metric(r, "profpull_store_lost_profiles_total{endpoint=\"local\"}");
+}
+
+/* Runs a command in the directory. */
+static inline void store_rig_shell(const struct store_rig *r, const char *text)
+{
+    SCOPED_MEMORY char *command = NULL;
+    assert_true(asprintf(&command, "cd %s && %s", r->directory, text) > 0);
+    assert_int_equal(system(command), 0);
+}
+
+static inline void store_rig_path(const struct store_rig *r, const char *name, char out[512])
+{
+    (void)snprintf(out, 512, "%s/%s", r->directory, name);
+}
+
+/* Returns how many profiles the store says that it has. */
+static inline uint64_t store_rig_profiles(const struct store_rig *r)
+{
+    struct store_stats stats;
+    store_stats(r->store, &stats);
+    return stats.profiles;
 }
 
 /* "a=b,c=d", which must be in order of names. */
@@ -102,7 +137,7 @@ static inline void rig_put(struct store_rig *r, const char *labels, int64_t from
                            char id[STORE_ID_LENGTH + 1])
 {
     struct pprof_spec spec = {.types = types, .time_nanos = from_ns};
-    struct buf b = pprof_make(&spec, rows, n);
+    SCOPED(buf) b = pprof_make(&spec, rows, n);
     struct store_put put;
     enum store_taken taken =
         rig_put_bytes(r, labels, from_ns, (struct sv){b.data, b.len}, PROFILE_PPROF, &put);
@@ -111,7 +146,6 @@ static inline void rig_put(struct store_rig *r, const char *labels, int64_t from
     if (id != NULL) {
         memcpy(id, put.id, STORE_ID_LENGTH + 1);
     }
-    buf_done(&b);
 }
 
 /* Makes a profile of one sample with the value 1 that has a string of so many bytes, which cannot
@@ -122,8 +156,7 @@ static inline struct buf rig_large(size_t bytes)
     struct pprof_spec spec = {.types = "x/count", .time_nanos = 1};
     struct buf b = pprof_make(&spec, &row, 1);
     struct rng rng = {.state = 1};
-    char *text = malloc(bytes);
-    assert_non_null(text);
+    char *text = testing_memory(bytes);
     for (size_t i = 0; i < bytes; i++) {
         text[i] = (char)(rng_next(&rng) & 0x7f);
     }
@@ -136,11 +169,10 @@ static inline struct buf rig_large(size_t bytes)
 static inline void rig_put_large(struct store_rig *r, const char *labels, int64_t from_ns,
                                  size_t bytes)
 {
-    struct buf b = rig_large(bytes);
+    SCOPED(buf) b = rig_large(bytes);
     struct store_put put;
     (void)rig_put_bytes(r, labels, from_ns, (struct sv){b.data, b.len}, PROFILE_PPROF, &put);
     CHECK_STR(put.problem, "", labels);
-    buf_done(&b);
 }
 
 /* ---- what scans see, as text ----------------------------------------------------------------- */
@@ -216,12 +248,23 @@ static inline char *rig_scan(struct store_rig *r, enum rig_scan kind, const char
     return buf_take(&t.out, NULL);
 }
 
+/* Returns how many lines rig_scan() makes. */
+static inline size_t rig_count(struct store_rig *r, enum rig_scan kind, const char *selector,
+                               int64_t from, int64_t until, const char *only)
+{
+    SCOPED_MEMORY char *text = rig_scan(r, kind, selector, from, until, only);
+    size_t n = 0;
+    for (const char *c = text; *c != '\0'; c++) {
+        n += *c == '\n';
+    }
+    return n;
+}
+
 static inline void rig_check(struct store_rig *r, enum rig_scan kind, const char *selector,
                              int64_t from, int64_t until, const char *only, const char *want)
 {
-    char *got = rig_scan(r, kind, selector, from, until, only);
+    SCOPED_MEMORY char *got = rig_scan(r, kind, selector, from, until, only);
     CHECK_STR(got, want, selector != NULL ? selector : "all");
-    free(got);
 }
 
 #endif

@@ -112,6 +112,7 @@ SCOPED_VALUE(buf, buf_done)
 SCOPED_VALUE(err, err_clear)
 SCOPED_POINTER(arena, arena_free)
 SCOPED_POINTER(intern, intern_free)
+SCOPED_POINTER(labels, labels_unref)
 SCOPED_POINTER(labels_builder, labels_builder_free)
 SCOPED_POINTER(loop, loop_free)
 SCOPED_POINTER(metrics, metrics_free)
@@ -181,6 +182,7 @@ void testing_log_expect(struct testing_log *t, const char *part_of_message);
 /* All lines so far, logfmt. */
 const char *testing_log_text(struct testing_log *t);
 void testing_log_done(struct testing_log *t);
+SCOPED_POINTER(testing_log, testing_log_done)
 
 /* A fresh directory under $TMPDIR, removed with all in it by testing_rmdir(); the caller frees the
  * path. */

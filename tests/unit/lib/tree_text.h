@@ -8,6 +8,8 @@
 
 #include "store/query/tree.h"
 
+SCOPED_POINTER(tree, tree_free)
+
 #define TREE_TEST_MAX ((size_t)64 * 1024 * 1024)
 
 /* Adds stacks, the root first: one in a line. */
@@ -50,8 +52,7 @@ static inline struct tree *tree_of(const char *text)
 static inline void flamegraph_text(const struct flamegraph *fg, size_t width, char *out,
                                    size_t size)
 {
-    struct buf b;
-    buf_init(&b, size);
+    SCOPED(buf) b = testing_buf(size);
     for (size_t i = 0; i < fg->n_names; i++) {
         buf_printf(&b, "%s%.*s", i > 0 ? " " : "", SV_ARG(fg->names[i]));
     }
@@ -70,7 +71,6 @@ static inline void flamegraph_text(const struct flamegraph *fg, size_t width, ch
     }
     assert_true(buf_ok(&b) && b.len < size);
     memcpy(out, b.data, b.len + 1);
-    buf_done(&b);
 }
 
 #endif

@@ -5,6 +5,9 @@
 #include "config/config.h"
 #include "tests/unit/lib/testing.h"
 
+SCOPED_POINTER(config, config_unref)
+SCOPED_POINTER(config_errors, config_errors_free)
+
 /* options: NULL for none. Fails the test if the text has mistakes. The caller drops the reference.
  */
 static inline struct config *valid_config(const char *name, const char *text,
@@ -26,12 +29,11 @@ static inline void check_refused(const struct text_case *rows, size_t n,
                                  const struct config_options *options)
 {
     for (size_t i = 0; i < n; i++) {
-        struct config_errors *errors = config_errors_new();
+        SCOPED(config_errors) *errors = config_errors_new();
         SCOPED(buf) got = testing_buf(1 << 16);
         assert_null(config_parse("f", sv_from(rows[i].text), options, errors));
         config_errors_format(errors, &got);
         CHECK_STR(got.data, rows[i].want, rows[i].text);
-        config_errors_free(errors);
     }
 }
 #define CHECK_REFUSED(rows, options)                                                               \

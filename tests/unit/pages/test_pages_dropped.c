@@ -9,8 +9,6 @@
 #include "pages/html.h"
 #include "tests/unit/lib/valid_config.h"
 
-SCOPED_POINTER(labels, labels_unref)
-
 struct fixture {
     struct intern *intern;
     struct metrics *metrics;
@@ -19,7 +17,7 @@ struct fixture {
     struct dropped *dropped;
 };
 
-static int setup(void **state)
+static void fixture_begin(struct fixture *f)
 {
     static const char yaml[] = "scrape_configs:\n- job_name: a\n  relabel_configs:\n"
                                "  - {source_labels: [x], target_label: y}\n"
@@ -27,8 +25,6 @@ static int setup(void **state)
                                "  - {action: drop, source_labels: [y], regex: bad}\n"
                                "  - {target_label: never, replacement: seen}\n"
                                "- job_name: b\n";
-    struct fixture *f = calloc(1, sizeof(*f));
-    assert_non_null(f);
     struct config_options options = {.write_url = "http://x:1"};
     f->config = valid_config("f", yaml, &options);
     f->intern = intern_new();
@@ -36,29 +32,25 @@ static int setup(void **state)
     f->b = labels_builder_new(f->intern);
     f->dropped = dropped_new(f->config->n_jobs, f->metrics);
     assert_non_null(f->dropped);
-    *state = f;
-    return 0;
 }
 
-static int teardown(void **state)
+static void fixture_end(struct fixture *f)
 {
-    struct fixture *f = *state;
     dropped_free(f->dropped);
     config_unref(f->config);
     labels_builder_free(f->b);
     metrics_free(f->metrics);
     intern_free(f->intern);
-    free(f);
-    return 0;
 }
+
+FIXTURE(fixture, fixture_begin, fixture_end)
 
 /* A label set of `bytes` bytes or a little more, which rule 3 has dropped, or which failed. */
 static void note(struct fixture *f, size_t job, const char *source, size_t bytes,
                  const struct err *err)
 {
     const struct target_group group = {.job = job, .source = source};
-    SCOPED_MEMORY char *value = calloc(1, bytes + 1);
-    assert_non_null(value);
+    SCOPED_MEMORY char *value = testing_memory(bytes + 1);
     memset(value, 'v', bytes);
     labels_builder_reset(f->b, NULL);
     labels_builder_set_str(f->b, "x", value);
@@ -76,8 +68,7 @@ static void note(struct fixture *f, size_t job, const char *source, size_t bytes
 
 static size_t count(struct fixture *f, size_t job, bool *ret_more)
 {
-    struct dropped_target *all = calloc(DROPPED_MAX, sizeof(*all));
-    assert_non_null(all);
+    struct dropped_target *all = testing_memory(DROPPED_MAX * sizeof(*all));
     size_t n = dropped_list(f->dropped, job, all, DROPPED_MAX, ret_more);
     for (size_t i = 0; i < n; i++) {
         dropped_target_done(&all[i]);

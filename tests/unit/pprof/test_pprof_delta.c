@@ -11,8 +11,6 @@
 
 SCOPED_POINTER(delta_state, delta_state_unref)
 
-SCOPED_POINTER(scratch, scratch_free)
-
 #define HEAP "alloc_objects/count alloc_space/bytes inuse_objects/count inuse_space/bytes"
 #define LOCKS "contentions/count delay/nanoseconds"
 #define BYTES(s) s, sizeof(s) - 1
@@ -214,7 +212,7 @@ TEST(unused_entries_are_removed)
     assert_int_equal(step_bytes(&s, body), DELTA_MADE);
     CHECK_STR(s.text.data, "a;m; 0 0 1 1\nduration 0\n", "");
     struct pprof_summary summary;
-    struct scratch *scratch = scratch_new();
+    SCOPED(scratch) *scratch = scratch_new();
     struct sv out = checked_output(&s, scratch, &summary);
     CHECK_INT(summary.n[PROFILE_LOCATION], 2, "locations");
     CHECK_INT(summary.n[PROFILE_FUNCTION], 2, "functions");
@@ -224,7 +222,6 @@ TEST(unused_entries_are_removed)
     assert_null(memmem(out.p, out.n, "rare", 4));
     assert_non_null(memmem(out.p, out.n, "often", 5));
     assert_non_null(memmem(out.p, out.n, "inuse_space", 11));
-    scratch_free(scratch);
     delta_output_done(&s.out);
 }
 
@@ -249,7 +246,7 @@ TEST(head_stays)
         assert_int_equal(step_bytes(&s, (struct sv){second.data, second.len}), DELTA_MADE);
         CHECK_STR(s.text.data, "a;m; 2 0\nduration 5\n", "");
         struct pprof_summary summary;
-        struct scratch *scratch = scratch_new();
+        SCOPED(scratch) *scratch = scratch_new();
         struct sv out = checked_output(&s, scratch, &summary);
         CHECK_INT(summary.n[PROFILE_SAMPLE_TYPE], 2, "");
         CHECK_INT(summary.n[PROFILE_COMMENT], comments, "");
@@ -258,7 +255,6 @@ TEST(head_stays)
         CHECK_INT(memmem(out.p, out.n, "unknown", 7) != NULL, comments > 0, "");
         assert_null(memmem(out.p, out.n, "because", 7));
         assert_non_null(memmem(out.p, out.n, "contentions", 11));
-        scratch_free(scratch);
         delta_output_done(&s.out);
     }
 }
@@ -430,8 +426,7 @@ static void check_label(const struct series *s, const char *row)
 TEST(samples_written_in_any_way)
 {
     static const struct {
-        const char *name;
-        const char *bytes;
+        const char *name, *bytes;
         size_t n;
     } ways[] = {
         {"as usual", BYTES("\x12\x0e\x0a\x02\x01\x02\x12\x02\x05\x32\x1a\x04\x08\x07\x10\x08")},
@@ -461,8 +456,7 @@ TEST(samples_written_in_any_way)
         struct pprof_spec spec = {.types = LOCKS, .packed = true, .file = ""};
         STEP(&s, spec, DELTA_FIRST, "", {"f1 f2", "k=v", {2, 20}});
         SCOPED(buf) b;
-        SCOPED_MEMORY char *field = malloc(ways[i].n + sizeof(LOCATIONS_12) - 1);
-        assert_non_null(field);
+        SCOPED_MEMORY char *field = testing_memory(ways[i].n + sizeof(LOCATIONS_12) - 1);
         memcpy(mempcpy(field, ways[i].bytes, ways[i].n), LOCATIONS_12, sizeof(LOCATIONS_12) - 1);
         put_locks(&b, field, ways[i].n + sizeof(LOCATIONS_12) - 1);
         CHECK_STR(delta_result_name(step_bytes(&s, (struct sv){b.data, b.len})), "delta",
@@ -486,7 +480,7 @@ TEST(last_number_counts)
     b.data[19] = 0x08;
     assert_int_equal(step_bytes(&s, (struct sv){b.data, b.len}), DELTA_MADE);
     CHECK_STR(s.text.data, "f2; 3 0\nduration 0\n", "");
-    struct scratch *scratch = scratch_new();
+    SCOPED(scratch) *scratch = scratch_new();
     struct pprof_index x;
     struct sv plain;
     assert_true(
@@ -497,7 +491,6 @@ TEST(last_number_counts)
     for (size_t i = 5; i <= 10; i++) {
         CHECK_INT(pprof_string(&x, i).n > 0, i == 6 || i == 10, "");
     }
-    scratch_free(scratch);
     delta_output_done(&s.out);
 }
 
@@ -529,12 +522,11 @@ TEST(a_sample_at_the_end)
     assert_true(n < sizeof(sample));
     memcpy(sample, f.bytes.p, n);
     put_msg(&plain, PROFILE_SAMPLE, sample, n);
-    char *body = malloc(plain.len); /* of its size: a sanitizer sees a read past the end */
-    assert_non_null(body);
+    /* A copy of its size, so that a sanitizer sees a read past the end. */
+    SCOPED_MEMORY char *body = testing_memory(plain.len);
     memcpy(body, plain.data, plain.len);
     assert_int_equal(step_bytes(&s, (struct sv){body, plain.len}), DELTA_FIRST);
     CHECK_STR(s.text.data, "a;m; 0 0 4 40\nduration 0\n", "");
-    free(body);
     delta_output_done(&s.out);
 }
 

@@ -12,8 +12,6 @@
 #include "pprof/merge.h"
 #include "tests/unit/lib/pprof_writer.h"
 
-SCOPED_POINTER(scratch, scratch_free)
-
 SCOPED_POINTER(merge, merge_free)
 
 #define MIB ((size_t)1024 * 1024)
@@ -105,8 +103,7 @@ static struct buf file_of(const char *name)
 TEST(bytes_are_those_of_google_pprof)
 {
     static const struct {
-        const char *names[4];
-        const char *merged;
+        const char *names[4], *merged;
     } rows[] = {
         {{"p1", "p2", "p3"}, "merged123"},
         {{"p2", "p1"}, "merged21"},
@@ -180,8 +177,7 @@ TEST(profiles_without_a_time_do_not_count_for_it)
 {
     static const struct {
         const char *what;
-        int64_t times[3];
-        int64_t want;
+        int64_t times[3], want;
     } rows[] = {
         {"the earliest", {T0 + 2, T0 + 1, T0 + 3}, T0 + 1},
         {"none first", {0, T0 + 1, T0 + 2}, T0 + 1},
@@ -235,8 +231,7 @@ TEST(without_counters_the_last_profile_stays)
 TEST(a_window_has_the_last_time)
 {
     static const struct {
-        int64_t times[3];
-        int64_t want;
+        int64_t times[3], want;
     } rows[] = {
         {{T0, T0 + 1, T0 + 2}, T0 + 2},
         {{T0, T0 + 1, 0}, T0 + 1},

@@ -4,15 +4,12 @@
 #include "pprof/pgo.h"
 #include "tests/unit/lib/pprof_writer.h"
 
-SCOPED_POINTER(scratch, scratch_free)
-
 #define PROFILE_MAX ((size_t)64 * 1024)
 
 /* A profile with one sample type, perhaps a sample, and a function. */
 static struct buf make(const char *type, const char *unit, bool sample, uint64_t start_line)
 {
-    struct buf out;
-    buf_init(&out, PROFILE_MAX);
+    struct buf out = testing_buf(PROFILE_MAX);
     SCOPED(buf) m = testing_buf(PROFILE_MAX);
     put_num(&m, 1, 1);
     put_num(&m, 2, 2);
@@ -38,8 +35,7 @@ static struct buf make(const char *type, const char *unit, bool sample, uint64_t
 TEST(only_what_the_compiler_takes_passes)
 {
     static const struct {
-        const char *type;
-        const char *unit;
+        const char *type, *unit;
         bool sample;
         uint64_t start_line;
         const char *problem;

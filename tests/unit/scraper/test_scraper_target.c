@@ -6,7 +6,6 @@
 #include "scraper/targets/address.h"
 #include "tests/unit/scraper/target_rig.h"
 
-SCOPED_POINTER(labels, labels_unref)
 SCOPED_POINTER(target, target_unref)
 
 #define SAMPLING .sampling = true, .seconds = 14
@@ -356,8 +355,7 @@ TEST_WITH(service_names, setup, teardown)
 #define SWARM_CONTAINER "__meta_dockerswarm_container_label_service_name", "swarm-container"
 #define SWARM_SERVICE "__meta_dockerswarm_service_name", "swarm-service"
     static const struct {
-        const char *labels[12];
-        const char *want;
+        const char *labels[12], *want;
     } rows[] = {
         {{NULL}, "unspecified"},
         {{"service_name", "mine", ANNOTATION}, "mine"},

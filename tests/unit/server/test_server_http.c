@@ -15,8 +15,6 @@
 #include "tests/unit/lib/valid_config.h"
 #include "tests/unit/server/server_rig.h"
 
-SCOPED_POINTER(config, config_unref)
-
 struct fixture {
     struct metrics *metrics;
     struct intern *intern;
@@ -217,7 +215,7 @@ static void add_targets(struct fixture *f, size_t n)
 {
     SCOPED(config) *config = parse_config();
     SCOPED(labels_builder) *b = labels_builder_new(f->intern);
-    struct target **targets = testing_memory(n * sizeof(struct target *));
+    SCOPED_MEMORY struct target **targets = testing_memory(n * sizeof(struct target *));
     for (size_t i = 0; i < n; i++) {
         char address[64];
         snprintf(address, sizeof(address), "127.0.%zu.%zu:1", 1 + i / 250, 1 + i % 250);
@@ -231,7 +229,6 @@ static void add_targets(struct fixture *f, size_t n)
     }
     assert_true(scraper_set_group(f->scraper, 0, "static/0", targets, n));
     loop_run_once(f->loop);
-    free(targets);
 }
 
 /* Undoes chunked transfer coding in place. */
@@ -289,7 +286,7 @@ TEST_ON(struct fixture *f, targets_as_json)
     CHECK_INT(count_scrapes(f, "/api/v1/targets?type=mutex&health=unknown"), 300, "type");
     CHECK_INT(count_scrapes(f, "/api/v1/targets?service=nobody"), 0, "service");
 
-    json_t *root = ask_targets(f, "/api/v1/targets");
+    json_auto_t *root = ask_targets(f, "/api/v1/targets");
     json_t *first = json_array_get(json_object_get(json_object_get(root, "data"), "scrapes"), 0);
     CHECK_STR(json_string_value(json_object_get(first, "health")), "unknown", "health");
     CHECK_STR(json_string_value(json_object_get(first, "job")), "jobs \"x\"", "job");
@@ -300,7 +297,6 @@ TEST_ON(struct fixture *f, targets_as_json)
     assert_true(json_is_string(json_object_get(first, "nextDue")));
     json_t *labels = json_object_get(first, "labels");
     CHECK_STR(json_string_value(json_object_get(labels, "note")), "a\"b\\c\n", "escaping");
-    json_decref(root);
 }
 
 /* A client that hangs up during a long response does not affect the next one. */
@@ -606,9 +602,7 @@ TEST_ON(struct fixture *f, addresses_without_a_host)
 
 TEST_ON(struct fixture *f, addresses_that_cannot_be_bound)
 {
-    static const struct {
-        const char *listen, *message;
-    } rows[] = {
+    static const struct text_case rows[] = {
         {"nonsense", "admin server on nonsense: expected"},
         {":", "admin server on :: expected"},
         {":99999", "admin server on :99999: expected"},
@@ -617,10 +611,10 @@ TEST_ON(struct fixture *f, addresses_that_cannot_be_bound)
         {"192.0.2.1:80", "cannot listen: "},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        struct server_options options = options_of(f, rows[i].listen);
+        struct server_options options = options_of(f, rows[i].text);
         struct err err = ERR_INIT;
         assert_null(server_start(&options, &err));
-        CHECK_CONTAINS(err.msg, rows[i].message, rows[i].listen);
+        CHECK_CONTAINS(err.msg, rows[i].want, rows[i].text);
     }
     char taken[32];
     snprintf(taken, sizeof(taken), "127.0.0.1:%d", server_port(f->server));

@@ -4,8 +4,6 @@
 
 #include "tests/unit/lib/tree_text.h"
 
-SCOPED_POINTER(tree, tree_free)
-
 #define TEXT_MAX 4096
 
 #define P1                                                                                         \
@@ -29,8 +27,7 @@ static void draw(const char *text, int64_t max_nodes, char out[TEXT_MAX])
 TEST(test_flamegraphs)
 {
     static const struct {
-        const char *name;
-        const char *stacks;
+        const char *name, *stacks;
         int64_t max_nodes;
         const char *want;
     } cases[] = {
@@ -127,9 +124,7 @@ static void diff(const char *left, const char *right, int64_t max_nodes, char ou
 TEST(test_diffs)
 {
     static const struct {
-        const char *name;
-        const char *left;
-        const char *right;
+        const char *name, *left, *right;
         int64_t max_nodes;
         const char *want;
     } cases[] = {
@@ -165,7 +160,7 @@ TEST(test_negative_values)
     struct err err = ERR_INIT;
     struct flamegraph fg;
     SCOPED(arena) *arena = arena_new(TREE_TEST_MAX);
-    struct tree *good = tree_of(P1);
+    SCOPED(tree) *good = tree_of(P1);
     SCOPED(tree) *bad = tree_of("a -1\nb 3\n");
     assert_false(tree_diff(good, bad, 0, arena, &fg, &err));
     CHECK_STR(err.msg, "right tree require only positive values", "");
@@ -175,7 +170,6 @@ TEST(test_negative_values)
     char text[TEXT_MAX];
     draw("a -1\nb 3\n", 0, text);
     CHECK_STR(text, "total b | [0 2 0 0] [-1 3 3 1] | total 2 self 3", "");
-    tree_free(good);
 }
 
 /* ---- tree bytes ------------------------------------------------------------------------------ */
@@ -243,8 +237,7 @@ TEST(test_functions)
     assert_true(tree_functions(t, arena, &at, &n, &err));
     static const struct {
         const char *name;
-        int64_t self;
-        int64_t total;
+        int64_t self, total;
     } want[] = {{"r", 8, 11}, {"a", 4, 4}, {"z", 4, 8}, {"x", 3, 3}, {"y", 0, 8}};
     CHECK_INT(n, 5, "");
     for (size_t i = 0; i < n; i++) {
@@ -271,7 +264,7 @@ TEST(test_walking)
 TEST(test_limit)
 {
     struct err err = ERR_INIT;
-    struct tree *t = tree_new(100000, &err);
+    SCOPED(tree) *t = tree_new(100000, &err);
     uint32_t name;
     uint32_t node = 0;
     assert_true(tree_name(t, SV("f"), &name, &err));
@@ -285,7 +278,7 @@ TEST(test_limit)
     /* The nodes from before are still good, but drawing them takes memory too. */
     tree_add(t, node, 1);
     CHECK_INT(tree_total(t), 1, "");
-    struct arena *arena = arena_new(TREE_TEST_MAX);
+    SCOPED(arena) *arena = arena_new(TREE_TEST_MAX);
     struct flamegraph fg;
     err_clear(&err);
     bool drawn = tree_flamegraph(t, 0, arena, &fg, &err);
@@ -302,8 +295,6 @@ TEST(test_limit)
     CHECK_INT(err.kind, ERR_LIMIT, "");
     assert_false(tree_diff(t, t, 0, arena, &fg, &err));
     CHECK_INT(err.kind, ERR_LIMIT, "");
-    tree_free(t);
-    arena_free(arena);
 }
 
 /* Returns a number that looks random; the same for each run. */
@@ -319,12 +310,10 @@ TEST(test_children_are_found_again)
 {
     enum { EDGES = 20000, NAMES = 7 };
     struct edge {
-        uint32_t parent;
-        uint32_t name;
-        uint32_t node;
+        uint32_t parent, name, node;
     } *edges = calloc(EDGES, sizeof(*edges));
     struct err err = ERR_INIT;
-    struct tree *t = tree_new(TREE_TEST_MAX, &err);
+    SCOPED(tree) *t = tree_new(TREE_TEST_MAX, &err);
     uint32_t names[NAMES];
     uint32_t seed = 1;
     for (size_t i = 0; i < NAMES; i++) {
@@ -353,7 +342,6 @@ TEST(test_children_are_found_again)
         CHECK_INT(node, i, "no edge occurs twice");
     }
     free(edges);
-    tree_free(t);
 }
 
 /* A hundred thousand levels: nothing recurses. */
@@ -361,7 +349,7 @@ TEST(test_deep)
 {
     enum { DEPTH = 100000 };
     struct err err = ERR_INIT;
-    struct tree *t = tree_new(TREE_TEST_MAX, &err);
+    SCOPED(tree) *t = tree_new(TREE_TEST_MAX, &err);
     uint32_t name;
     uint32_t node = 0;
     assert_true(tree_name(t, SV("f"), &name, &err));
@@ -379,5 +367,4 @@ TEST(test_deep)
     size_t n;
     assert_true(tree_functions(t, arena, &at, &n, &err));
     CHECK_INT(at[0].total, 1, "");
-    tree_free(t);
 }

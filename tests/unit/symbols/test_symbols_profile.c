@@ -9,8 +9,6 @@
 #include "symbols/profile.h"
 #include "tests/unit/lib/pprof_writer.h"
 
-SCOPED_POINTER(scratch, scratch_free)
-
 #define PROFILE_MAX ((size_t)1 << 20)
 
 /* A view of a literal, as an initialiser. */
@@ -92,8 +90,7 @@ static void put_locations(const struct spec *s, struct buf *out, struct buf *m)
 
 static struct buf make(const struct spec *s)
 {
-    struct buf out;
-    buf_init(&out, PROFILE_MAX);
+    struct buf out = testing_buf(PROFILE_MAX);
     SCOPED(buf) m = testing_buf(PROFILE_MAX);
     put_num(&m, 1, STR_TYPE);
     put_num(&m, 2, STR_UNIT);
@@ -198,8 +195,7 @@ static void name_profile(struct sv plain, bool known, struct buf *text, struct b
     struct symbol_profile p;
     struct err err = ERR_INIT;
     struct scratch *s = scratch_new();
-    struct buf out;
-    buf_init(&out, PROFILE_MAX);
+    struct buf out = testing_buf(PROFILE_MAX);
     buf_init(text, PROFILE_MAX);
     if (!symbol_profile_read(&p, s, plain, &err)) {
         fail_msg("%s", err.msg);

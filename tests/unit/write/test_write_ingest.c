@@ -7,8 +7,6 @@
 #include "write/protocols/push.h"
 #include "write/protocols/sample_types.h"
 
-SCOPED_POINTER(labels, labels_unref)
-
 #define T1 INT64_C(1795230000)
 #define T2 INT64_C(1795230015)
 

@@ -5,8 +5,6 @@
 #include "tests/unit/write/requests.h"
 #include "write/protocols/push.h"
 
-SCOPED_POINTER(labels, labels_unref)
-
 static void put_hex(struct buf *out, const void *data, size_t n)
 {
     const unsigned char *p = data;
@@ -155,8 +153,7 @@ TEST_WITH(test_too_large, setup, teardown)
     SCOPED(labels) *l = testing_labels(table, "__name__", "memory", NULL);
     struct series s;
     assert_true(series_build(&s, l, &no_external, &default_limits, &protocol_push.labels));
-    struct buf prefix;
-    buf_init(&prefix, 1 << 20);
+    SCOPED(buf) prefix = testing_buf(1 << 20);
     SCOPED(buf) suffix = testing_buf(1 << 20);
     assert_true(push_encode(&s, PUSH_PROFILE_MAX, ID, &prefix, &suffix));
     assert_false(push_encode(&s, PUSH_PROFILE_MAX + 1, ID, &prefix, &suffix));
@@ -164,7 +161,6 @@ TEST_WITH(test_too_large, setup, teardown)
     buf_init(&prefix, 10);
     assert_false(push_encode(&s, 1, ID, &prefix, &suffix));
     series_done(&s);
-    buf_done(&prefix);
 }
 
 /* The ID is a UUID that depends on the profile's bytes alone, the same everywhere and for ever. */

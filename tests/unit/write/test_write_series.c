@@ -5,8 +5,6 @@
 #include "tests/unit/write/requests.h"
 #include "write/series.h"
 
-SCOPED_POINTER(labels, labels_unref)
-
 /* "a=b c=d" */
 static void check_series(const struct series *s, const char *want, const char *row)
 {
@@ -30,8 +28,7 @@ TEST_WITH(test_table, setup, teardown)
         const char *name;
         struct pair labels[8];
         struct config_pair external[4];
-        const char *push;
-        const char *ingest;
+        const char *push, *ingest;
     } cases[] = {
         {"external wins, __type__ goes",
          {{"__name__", "test"},
@@ -334,7 +331,7 @@ TEST_WITH(test_tenant, setup, teardown)
 
 TEST_WITH(test_type_and_service, setup, teardown)
 {
-    struct labels *l = testing_labels(table, "__name__", "mutex", "service_name", "shop", NULL);
+    SCOPED(labels) *l = testing_labels(table, "__name__", "mutex", "service_name", "shop", NULL);
     struct series s;
     build(&s, l, &no_external, &protocol_push);
     CHECK_INT(sv_eq_str(s.type, "mutex"), true, "");
@@ -346,5 +343,4 @@ TEST_WITH(test_type_and_service, setup, teardown)
     build(&s, l, &no_external, &protocol_push);
     CHECK_INT(s.type.n, 0, "");
     series_done(&s);
-    labels_unref(l);
 }

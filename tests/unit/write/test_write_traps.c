@@ -20,8 +20,6 @@
 #include "write/protocols/push.h"
 #include "write/queue/send_queue.h"
 
-SCOPED_POINTER(config, config_unref)
-SCOPED_POINTER(labels, labels_unref)
 SCOPED_VALUE(sent, release)
 
 static struct labels *usual(void)
@@ -325,8 +323,7 @@ TEST(test_status_is_not_all)
 TEST(test_refused_for_what_is_within)
 {
     static const struct {
-        const char *name;
-        const char *message;
+        const char *name, *message;
         long status;
         const struct protocol *protocol;
         enum answer_fault fault;
