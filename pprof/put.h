@@ -43,6 +43,14 @@ static inline size_t wire_encode_head(uint64_t field, size_t size, unsigned char
     return n + wire_encode(size, out + n);
 }
 
+/* Encodes a field that is a number; returns the count of its bytes. */
+static inline size_t wire_encode_number(uint64_t field, uint64_t value,
+                                        unsigned char out[WIRE_HEAD_MAX])
+{
+    size_t n = wire_encode(field << 3 | WIRE_VARINT, out);
+    return n + wire_encode(value, out + n);
+}
+
 static inline void wire_put_tagged(struct buf *out, uint64_t tag, uint64_t value)
 {
     unsigned char bytes[WIRE_HEAD_MAX];

@@ -132,8 +132,7 @@ static void put_function(struct writing *w, const struct added_function *f, uint
     size_t n = 0;
     for (unsigned field = FUNCTION_ID; field <= FUNCTION_START_LINE; field++) {
         if (v[field] != 0) {
-            n += wire_encode((uint64_t)field << 3 | WIRE_VARINT, bytes + n);
-            n += wire_encode(v[field], bytes + n);
+            n += wire_encode_number(field, v[field], bytes + n);
         }
     }
     wire_put_bytes(w->out, PROFILE_FUNCTION, bytes, n);

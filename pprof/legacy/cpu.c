@@ -5,6 +5,9 @@
  *     0, 1, 0                             the end
  *     the text of /proc/self/maps
  */
+#include <endian.h>
+#include <string.h>
+
 #include "pprof/legacy/profile.h"
 #include "pprof/legacy/text.h"
 
@@ -42,13 +45,16 @@ static size_t words_left(const struct words *w)
 /* Reads the next word, which must exist. */
 static uint64_t next_word(struct words *w)
 {
-    const unsigned char *p = (const unsigned char *)w->in.p + w->at;
-    uint64_t value = 0;
-    for (size_t i = 0; i < w->size; i++) {
-        value = value << 8 | p[w->big_endian ? i : w->size - 1 - i];
-    }
+    const char *p = w->in.p + w->at;
+    uint32_t small;
+    uint64_t large;
     w->at += w->size;
-    return value;
+    if (w->size == sizeof(small)) {
+        memcpy(&small, p, sizeof(small));
+        return w->big_endian ? be32toh(small) : le32toh(small);
+    }
+    memcpy(&large, p, sizeof(large));
+    return w->big_endian ? be64toh(large) : le64toh(large);
 }
 
 /* Reads the first n words of a header and leaves w after them. Returns false if they are not the

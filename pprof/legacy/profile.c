@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/utf8.h"
+#include "pprof/index.h"
 #include "pprof/put.h"
 
 bool legacy_reserve(struct legacy_profile *p, size_t samples, size_t frames, struct err *err)
@@ -20,7 +21,7 @@ bool legacy_reserve(struct legacy_profile *p, size_t samples, size_t frames, str
 static bool number_frame(struct legacy_profile *p, uint32_t *slots, size_t mask, uint64_t *frame,
                          struct err *err)
 {
-    size_t at = (size_t)hash_bytes(frame, sizeof(*frame), p->seed) & mask;
+    size_t at = (size_t)pprof_hash_of(p->seed, frame, 1) & mask;
     while (slots[at] != 0 && p->locations[slots[at] - 1].address != *frame) {
         at = (at + 1) & mask;
     }
@@ -105,18 +106,24 @@ static void put_value_type(struct writer_out *w, uint64_t field, struct legacy_v
     put_message(w, field);
 }
 
-/* Writes a field of packed numbers. */
-static void put_packed(struct writer_out *w, uint64_t field, const uint64_t *numbers, size_t n)
+static size_t packed_size(const uint64_t *numbers, size_t n)
 {
-    unsigned char bytes[WIRE_NUMBER_MAX];
     size_t size = 0;
     for (size_t i = 0; i < n; i++) {
-        size += wire_encode(numbers[i], bytes);
+        size += wire_number_size(numbers[i]);
     }
-    wire_put_head(&w->message, field, size);
+    return size;
+}
+
+/* Encodes a field of packed numbers, which take size bytes. Returns the byte after it. */
+static unsigned char *encode_packed(unsigned char *at, uint64_t field, const uint64_t *numbers,
+                                    size_t n, size_t size)
+{
+    at += wire_encode_head(field, size, at);
     for (size_t i = 0; i < n; i++) {
-        buf_append(&w->message, bytes, wire_encode(numbers[i], bytes));
+        at += wire_encode(numbers[i], at);
     }
+    return at;
 }
 
 static void put_sample(struct writer_out *w, const struct legacy_sample *s)
@@ -125,9 +132,18 @@ static void put_sample(struct writer_out *w, const struct legacy_sample *s)
     for (size_t i = 0; i < w->p->kind->n_columns; i++) {
         values[i] = (uint64_t)s->values[i];
     }
-    put_packed(w, SAMPLE_LOCATION_ID, w->p->frames + s->first, s->depth);
-    put_packed(w, SAMPLE_VALUE, values, w->p->kind->n_columns);
-    put_message(w, PROFILE_SAMPLE);
+    const uint64_t *frames = w->p->frames + s->first;
+    size_t frames_size = packed_size(frames, s->depth);
+    size_t values_size = packed_size(values, w->p->kind->n_columns);
+    size_t size = wire_bytes_size(frames_size) + wire_bytes_size(values_size);
+    unsigned char *begin = (unsigned char *)buf_room(w->out, w->out->len + WIRE_HEAD_MAX + size);
+    if (begin == NULL) {
+        return;
+    }
+    unsigned char *at = begin + wire_encode_head(PROFILE_SAMPLE, size, begin);
+    at = encode_packed(at, SAMPLE_LOCATION_ID, frames, s->depth, frames_size);
+    at = encode_packed(at, SAMPLE_VALUE, values, w->p->kind->n_columns, values_size);
+    buf_wrote(w->out, (size_t)(at - begin));
 }
 
 static void put_mapping(struct writer_out *w, const struct legacy_mapping *m, uint64_t id)
@@ -144,12 +160,13 @@ static void put_mapping(struct writer_out *w, const struct legacy_mapping *m, ui
 
 static void put_location(struct writer_out *w, const struct legacy_location *l, uint64_t id)
 {
-    wire_put_number(&w->message, LOCATION_ID, id);
+    unsigned char bytes[3 * WIRE_HEAD_MAX];
+    size_t n = wire_encode_number(LOCATION_ID, id, bytes);
     if (l->mapping != 0) {
-        wire_put_number(&w->message, LOCATION_MAPPING_ID, l->mapping);
+        n += wire_encode_number(LOCATION_MAPPING_ID, l->mapping, bytes + n);
     }
-    wire_put_number(&w->message, LOCATION_ADDRESS, l->address);
-    put_message(w, PROFILE_LOCATION);
+    n += wire_encode_number(LOCATION_ADDRESS, l->address, bytes + n);
+    wire_put_bytes(w->out, PROFILE_LOCATION, bytes, n);
 }
 
 static void put_all(struct writer_out *w)
