@@ -178,9 +178,12 @@ bool archive_note(struct archive *a, const char *what, enum bucket_result result
     bool was_fine = a->problem.kind == ERR_NONE;
     bool same = !was_fine && strcmp(a->problem.msg, err->msg) == 0;
     bool stopping = a->stopping;
-    a->problem = result == BUCKET_OK ? none : *err;
-    if (result != BUCKET_OK && a->problem.kind == ERR_NONE) {
-        a->problem.kind = ERR_SYSTEM;
+    if (result != BUCKET_OK) {
+        a->problem = *err;
+        a->problem.kind = err->kind != ERR_NONE ? err->kind : ERR_SYSTEM;
+        a->round_has_failed = true;
+    } else if (!a->round_has_failed) {
+        a->problem = none;
     }
     pthread_mutex_unlock(&a->lock);
     if (result == BUCKET_OK) {
@@ -258,6 +261,9 @@ static bool choose_name(struct archive *a)
 void archive_round(struct archive *a, int64_t now_ns)
 {
     pthread_mutex_lock(&a->round_lock);
+    pthread_mutex_lock(&a->lock);
+    a->round_has_failed = false;
+    pthread_mutex_unlock(&a->lock);
     bool ok = a->read_only || (choose_name(a) && archive_beat(a, now_ns));
     ok = ok && archive_list(a, now_ns);
     if (ok && !a->read_only) {

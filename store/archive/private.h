@@ -117,6 +117,7 @@ struct archive {
     struct err down_err;
     bool conflict;
     struct err problem;     /* the last failure of the thread */
+    bool round_has_failed;  /* a step of this round: later steps do not clear the problem */
     uint64_t waiting_files; /* to be uploaded */
     uint64_t waiting_bytes;
     uint64_t foreign;       /* objects under the prefix that do not belong to an archive */

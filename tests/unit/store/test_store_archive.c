@@ -129,6 +129,66 @@ TEST(retention_waits_for_the_archive)
     free(want);
 }
 
+/* Files that wait for a bucket which takes nothing are counted, with the reason, then uploaded. */
+TEST(files_that_wait_are_counted)
+{
+    SCOPED(fake) f;
+    SCOPED(archive_rig) r;
+    struct archive_stats stats;
+    fake_init(&f);
+    archive_rig_init(&r, &f, "w1");
+    put_hours(&r);
+    archive_rig_at(&r, &f, 0);
+    testing_log_expect(r.store.log, "a request of the archive has failed, and will be repeated");
+    f.result = BUCKET_FULL;
+    f.fail_key = "w1/data/";
+    f.fail_after = 1;
+    archive_rig_at(&r, &f, 10 * HOUR);
+    assert_true(store_archive_stats(r.store.store, &stats));
+    assert_int_equal(stats.waiting_files, 3);
+    assert_true(stats.waiting_bytes > 0);
+    CHECK_CONTAINS(stats.problem, "the bucket answers full", "");
+    assert_int_equal(
+        store_rig_metric(&r.store, "profpull_archive_waiting_files{endpoint=\"local\"}"), 3);
+    assert_int_equal(
+        store_rig_metric(&r.store,
+                         "profpull_archive_failures_total{endpoint=\"local\",reason=\"full\"}"),
+        1);
+    f.fail_after = 0;
+    archive_rig_round(&r, &f);
+    assert_true(store_archive_stats(r.store.store, &stats));
+    assert_int_equal(stats.waiting_files, 0);
+    CHECK_STR(stats.problem, "", "");
+    assert_int_equal(fake_count(&f, "w1/index/"), 3);
+}
+
+/* A file that an earlier version has written is answered, archived, and answered from the bucket.
+ */
+TEST(a_file_of_version_1_is_archived)
+{
+    SCOPED(fake) f;
+    SCOPED(archive_rig) r;
+    char command[1024];
+    fake_init(&f);
+    archive_rig_init(&r, &f, "w1");
+    r.store.store = store_close(r.store.store);
+    (void)snprintf(command, sizeof(command),
+                   "gzip -dc tests/unit/data/store/version-1.db.gz > %s/20261122T000000Z-1h.db",
+                   r.store.directory);
+    assert_int_equal(system(command), 0);
+    store_rig_reopen(&r.store);
+    f.now_ns = RIG_T0 + 10 * RIG_HOUR;
+    store_maintain(r.store.store, f.now_ns);
+    char *want = archive_rig_text(&r, NULL);
+    assert_true(strlen(want) > 1000);
+    archive_rig_round(&r, &f);
+    assert_int_equal(fake_count(&f, "w1/index/"), 1);
+    archive_rig_wipe(&r);
+    archive_rig_round(&r, &f);
+    check_text(&r, want, "from the bucket");
+    free(want);
+}
+
 /* The process ends at each request of a round in turn, with and without its effect. */
 TEST(a_crash_at_any_request_loses_and_doubles_nothing)
 {
