@@ -23,7 +23,8 @@ run() {
     echo "ok   $name"
   else
     echo "FAIL $name"
-    # Without what make has built, and what clang-tidy does not show.
+    # Without what make has built, and what clang-tidy does not show. All errors come first: the notes of one can be long.
+    printf '%s\n' "$output" | grep -E ': (fatal )?error: ' | sort -u
     printf '%s\n' "$output" | grep -vE '^  [A-Z0-9]+ +[^ ]+$|^[0-9]+ warnings? generated' | head -n 60
     failed=$((failed + 1))
   fi

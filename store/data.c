@@ -8,8 +8,6 @@
 #include "store/blob.h"
 #include "store/private.h"
 
-#define HEADER_MAGIC "pfdata2\n"
-#define HEAD_MAGIC "rec\n"
 #define MAGIC_BYTES 8
 #define HEAD_MAGIC_BYTES 4
 #define FACTS_BYTES 52
@@ -17,6 +15,10 @@
 #define BODY_MAX ((size_t)128 * 1024 * 1024)
 /* Bytes that are read at once in search of the next head. */
 #define SEARCH_BYTES ((size_t)64 * 1024)
+
+/* The first bytes of a file, and those of the head of each profile. */
+static const char header_magic[MAGIC_BYTES] = {'p', 'f', 'd', 'a', 't', 'a', '2', '\n'};
+static const char head_magic[HEAD_MAGIC_BYTES] = {'r', 'e', 'c', '\n'};
 
 /* ---- numbers --------------------------------------------------------------------------------- */
 
@@ -51,7 +53,7 @@ static uint32_t get_u32(const char *p)
 void data_put_header(uint64_t salt, char out[DATA_HEADER_BYTES])
 {
     memset(out, 0, DATA_HEADER_BYTES);
-    memcpy(out, HEADER_MAGIC, MAGIC_BYTES);
+    memcpy(out, header_magic, MAGIC_BYTES);
     set_u64(out + MAGIC_BYTES, salt);
     set_u64(out + 2 * MAGIC_BYTES, blob_hash((struct sv){out, MAGIC_BYTES}, &salt, 1));
 }
@@ -145,7 +147,7 @@ void data_put_head(struct sv facts, size_t body_bytes, uint64_t salt, int64_t of
 {
     const uint64_t of[] = {salt, (uint64_t)offset, facts.n, body_bytes};
     memset(out, 0, DATA_HEAD_BYTES);
-    memcpy(out, HEAD_MAGIC, HEAD_MAGIC_BYTES);
+    memcpy(out, head_magic, HEAD_MAGIC_BYTES);
     set_u32(out + 4, facts.n);
     set_u32(out + 8, body_bytes);
     set_u64(out + 16, blob_hash(facts, of, sizeof(of) / sizeof(of[0])));
@@ -155,7 +157,7 @@ bool data_read_head(const char bytes[DATA_HEAD_BYTES], size_t *ret_facts, size_t
 {
     *ret_facts = get_u32(bytes + 4);
     *ret_body = get_u32(bytes + 8);
-    return memcmp(bytes, HEAD_MAGIC, HEAD_MAGIC_BYTES) == 0 && *ret_facts >= FACTS_BYTES &&
+    return memcmp(bytes, head_magic, HEAD_MAGIC_BYTES) == 0 && *ret_facts >= FACTS_BYTES &&
            *ret_facts <= DATA_FACTS_MAX && *ret_body <= BODY_MAX;
 }
 
@@ -267,7 +269,7 @@ static int64_t search(struct data_walk *w, struct err *err)
         if (r != 1) {
             return r < 0 ? -1 : w->end;
         }
-        const char *p = memmem(piece, n, HEAD_MAGIC, HEAD_MAGIC_BYTES);
+        const char *p = memmem(piece, n, head_magic, HEAD_MAGIC_BYTES);
         if (p != NULL) {
             return at + (p - piece);
         }

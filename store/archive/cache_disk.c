@@ -143,7 +143,7 @@ static bool sort_blocks(struct cache_disk *d)
     while (map_next(d->blocks, &cursor, &key, &value)) {
         all[i++] = value;
     }
-    qsort(all, n, sizeof(all[0]), by_use);
+    qsort((void *)all, n, sizeof(void *), by_use);
     for (i = 0; i < n; i++) {
         link_newest(d, all[i]);
     }
@@ -218,7 +218,9 @@ void cache_disk_add(struct cache_disk *d, const struct block_key *key, size_t n,
         (void)unlink(path);
     }
     while (d->oldest != NULL && d->bytes > max_bytes) {
-        drop(d, d->oldest);
+        struct disk_block *last = d->oldest;
+        d->oldest = last->newer; /* drop() does this as well, which clang-tidy does not see */
+        drop(d, last);
     }
 }
 
