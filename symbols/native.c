@@ -185,23 +185,36 @@ static void add_line(struct place *p, Dwarf_Line *line)
     }
 }
 
+/* Returns true if a unit has code at an address. Nearly always the index of functions, which is
+ * made anyway, says so; units have up to ten thousands of ranges, which libdw reads one by one. */
+static bool has_code(struct native *n, Dwarf_Die *unit, uint64_t address)
+{
+    Dwarf_Die function;
+    return functions_find(&n->functions, unit, address, &function) ||
+           dwarf_haspc(unit, address) > 0;
+}
+
+/* Finds the unit with code at an address. libdwfl gives an address that .debug_aranges does not
+ * list to the unit of the range in front of it, so the unit is asked. Returns NULL if no unit has
+ * code there: the code was compiled without debug information. */
+static Dwarf_Die *find_unit(struct native *n, uint64_t address, Dwarf_Addr *ret_bias)
+{
+    Dwarf_Die *unit = dwfl_module_addrdie(n->module, address, ret_bias);
+    return unit != NULL && has_code(n, unit, address - *ret_bias)
+               ? unit
+               : units_find(&n->units, n->module, address, ret_bias);
+}
+
 static struct place find_place(struct native *n, uint64_t address)
 {
     Dwarf_Addr bias;
-    struct place p = {.file = ""};
-    p.unit = dwfl_module_addrdie(n->module, address, &bias);
-    if (p.unit == NULL) {
-        p.unit = units_find(&n->units, n->module, address, &bias);
-    }
+    struct place p = {.file = "", .unit = find_unit(n, address, &bias)};
     if (p.unit == NULL) {
         return p;
     }
     p.address = address - bias;
     p.row = p.address;
-    Dwarf_Addr line_bias;
-    Dwfl_Line *listed = dwfl_module_getsrc(n->module, address);
-    Dwarf_Line *line =
-        listed != NULL ? dwfl_dwarf_line(listed, &line_bias) : dwarf_getsrc_die(p.unit, p.address);
+    Dwarf_Line *line = dwarf_getsrc_die(p.unit, p.address);
     if (line != NULL) {
         add_line(&p, line);
     }

@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"fmt"
 	"net/http"
 	"net/http/httputil"
 	"net/url"
@@ -190,10 +191,28 @@ func buildCgo(t *testing.T) *nativeProgram {
 		"-ldflags=-linkmode=external -extldflags=-Wl,--build-id", "-o", "app.full", "app.go")
 }
 
+// goPlaces is the file and line of each address of Go code, by Go's own tables: those of the innermost function.
+func (p *nativeProgram) goPlaces(t *testing.T) map[uint64]string {
+	t.Helper()
+	var input strings.Builder
+	for _, address := range p.addresses {
+		fmt.Fprintf(&input, "%#x\n", address-p.base)
+	}
+	cmd := exec.Command(goTool(), "tool", "addr2line", p.full)
+	cmd.Stdin = strings.NewReader(input.String())
+	text, err := cmd.Output()
+	must(t, err)
+	lines := strings.Split(string(text), "\n")
+	places := map[uint64]string{}
+	for i, address := range p.addresses {
+		places[address] = lines[2*i+1]
+	}
+	return places
+}
+
 // A program in Go with C code gets the names, inlined functions, files and lines of its C functions from a
-// directory, as eu-addr2line has them, and the names of its Go functions. Their lines are not compared: Go lists no
-// addresses of its units, and elfutils 0.188 takes its code for that of the C unit in front of it. A profile of Go
-// has the names and lines of Go functions itself.
+// directory, as eu-addr2line has them. Go lists no addresses of its units, so eu-addr2line 0.188 takes its code for
+// that of the C unit in front of it: it says which symbol an address is in, and Go says which line.
 func TestSymbolDirectoryOfCgo(t *testing.T) {
 	t.Parallel()
 	bin(t)
@@ -201,17 +220,29 @@ func TestSymbolDirectoryOfCgo(t *testing.T) {
 	server := newPyroscope(t, pyroscope.Options{})
 	p := run(t, debugConfig(native.serve(t), server.URL(), "{directories: ["+native.buildIDs(t)+"]}"))
 	profile := waitProfiles(t, server, 1, named("process_cpu", "main.price", "shop_add", "twice"))[0]
-	native.checkCgo(t, frames(t, profile.Raw), func(got, want string) bool {
-		name, _, _ := strings.Cut(got, " ")
-		wanted, _, _ := strings.Cut(want, " ")
-		return name == wanted
+	places := native.goPlaces(t)
+	inlined := 0
+	native.checkCgo(t, frames(t, profile.Raw), func(address uint64, got, want string) bool {
+		all := strings.Split(got, "; ")
+		outer, _, _ := strings.Cut(all[len(all)-1], " ")
+		symbol, _, _ := strings.Cut(want, " ")
+		_, place, _ := strings.Cut(all[0], " ")
+		if strings.HasPrefix(symbol, "main._Cfunc_") { // made by cgo, in a file without a directory
+			symbol, place = strings.TrimSuffix(symbol, ".abi0"), filepath.Base(place)
+		}
+		if len(all) > 1 {
+			inlined++
+			expect(t, strings.HasPrefix(got, "main.double "), "%#x: inlined %q", address, got)
+		}
+		return outer == symbol && place == places[address]
 	})
+	atLeast(t, "addresses in inlined Go functions", inlined, 1)
 	p.stop()
 }
 
 // checkCgo compares the frames of C functions with those of eu-addr2line, and lets is() judge those of Go
 // functions.
-func (p *nativeProgram) checkCgo(t *testing.T, got map[uint64]string, is func(got, want string) bool) {
+func (p *nativeProgram) checkCgo(t *testing.T, got map[uint64]string, is func(address uint64, got, want string) bool) {
 	t.Helper()
 	goes, cs := 0, 0
 	for address, want := range p.wants(t) {
@@ -219,7 +250,7 @@ func (p *nativeProgram) checkCgo(t *testing.T, got map[uint64]string, is func(go
 			equal(t, "frames of C", got[address], want)
 			cs++
 		} else if strings.HasPrefix(want, "main.") {
-			expect(t, is(got[address], want), "%#x is %q, expected %q", address, got[address], want)
+			expect(t, is(address, got[address], want), "%#x is %q, expected %q", address, got[address], want)
 			goes++
 		}
 	}
@@ -257,7 +288,7 @@ func TestSymbolServiceOfCgo(t *testing.T) {
 	server := newPyroscope(t, pyroscope.Options{})
 	p := run(t, debugConfig(target.Addr(), server.URL(), "{target: auto, directories: ["+native.buildIDs(t)+"]}"))
 	profile := waitProfiles(t, server, 1, named("process_cpu", "main.price", "main.(*cart[...]).add", "shop_add", "twice"))[0]
-	native.checkCgo(t, frames(t, profile.Raw), func(got, _ string) bool {
+	native.checkCgo(t, frames(t, profile.Raw), func(_ uint64, got, _ string) bool {
 		name, place, _ := strings.Cut(got, " ")
 		return place == ":0" && strings.HasPrefix(name, "main.")
 	})
