@@ -368,6 +368,9 @@ flame-profiles: $(BUILD)/profpull ## the profiles of the pictures in docs/recipe
 .PHONY: bench-symbols
 bench-symbols: $(BUILD)/profpull $(BUILD)/tests/symbols-tool $(BUILD)/tests/naming-bench ## what names of native code cost: a cold debug file of 200 MB, and known names
 	BUILD=$(abspath $(BUILD)) ./scripts/bench-symbols.sh
+.PHONY: bench-names
+bench-names: $(BUILD)/profpull $(BUILD)/tests/naming-bench ## CPU of the whole process for 300 native profiles a second, with names and without
+	BUILD=$(abspath $(BUILD)) GO="$(GO)" ./scripts/bench-names.sh
 .PHONY: check-otlp
 check-otlp: $(BUILD)/profpull ## OpenTelemetry's client and Collector send and receive, and the store has what they sent (needs a Go proxy)
 	BUILD=$(abspath $(BUILD)) GO="$(GO)" ./scripts/check-otlp.sh

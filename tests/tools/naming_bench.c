@@ -1,6 +1,8 @@
 /* Measures what names cost a profile whose names are all known: naming-bench [ROUNDS [KIND]].
- * Or writes a profile for another benchmark: naming-bench profile BUILD-ID START LIMIT OFFSET has
- * the addresses of standard input, one in hex a line, in one mapping with these numbers in hex.
+ * Or writes something for another benchmark: naming-bench cpu, a CPU profile of gperftools;
+ * naming-bench names, a line for each of its addresses, as a symbol service has them; naming-bench
+ * profile BUILD-ID START LIMIT OFFSET, a pprof with the addresses of standard input, one in hex a
+ * line, in one mapping with these numbers in hex, and a stack that begins at each of them.
  *
  * Profiles of two kinds, 300 stacks of a C++ program with 500 addresses: a CPU profile of
  * gperftools, which is converted anyway, and a pprof with addresses, which passes as it is if it
@@ -53,18 +55,29 @@ static void put_word(struct buf *out, uint64_t word)
     buf_append(out, (const char *)&word, sizeof(word));
 }
 
-/* Frames follow from the number of the stack; stacks share their outer frames. */
+/* Makes the path of a stack, the leaf first, of numbers below n. Stacks share their outer frames.
+ */
+static uint64_t make_path(struct rng *frames, uint64_t n, uint64_t ret[DEPTH_MAX])
+{
+    uint64_t depth = 6 + rng_next(frames) % (DEPTH_MAX - 6);
+    uint64_t at = 0;
+    for (uint64_t i = 0; i < depth; i++) {
+        uint64_t callee = rng_next(frames) % 16;
+        at = (at * 3 + (callee < 10 ? 0 : callee - 9) + i) % n;
+        ret[depth - 1 - i] = at;
+    }
+    return depth;
+}
+
+/* Frames follow from the number of the stack. */
 static void put_stack(struct buf *out, unsigned stack, uint64_t count)
 {
     struct rng frames;
     rng_seed(&frames, stack);
-    uint64_t depth = 6 + rng_next(&frames) % (DEPTH_MAX - 6);
-    uint64_t at = 0;
     uint64_t path[DEPTH_MAX];
+    uint64_t depth = make_path(&frames, ADDRESSES, path);
     for (uint64_t i = 0; i < depth; i++) {
-        uint64_t callee = rng_next(&frames) % 16;
-        at = (at * 3 + (callee < 10 ? 0 : callee - 9) + i) % ADDRESSES;
-        path[depth - 1 - i] = address_of(at);
+        path[i] = address_of(path[i]);
     }
     put_word(out, count);
     put_word(out, depth);
@@ -89,21 +102,34 @@ static void make_legacy(struct buf *out, unsigned variant)
                PROGRAM, PROGRAM + SIZE);
 }
 
+static const char *const spaces[] = {"shop::orders", "shop::pricing::rules", "grpc::internal",
+                                     "google::protobuf", "std::__detail"};
+
+/* Returns the number of the function at the i-th address. */
+static unsigned function_of(unsigned i)
+{
+    return i * 7 / 10;
+}
+
+/* Prints the name of a function of C++. */
+static void print_name(char *out, size_t size, unsigned id)
+{
+    (void)snprintf(out, size,
+                   "%s::Handler%u<shop::Item%u, std::allocator<char> >::process_%u(%s::"
+                   "Request const&, unsigned long)",
+                   spaces[id % 5], id % 60, id % 25, id, spaces[id % 5]);
+}
+
 /* Names like those of a C++ program: one address in three has an inlined frame. */
 static bool make_names(struct bench *b)
 {
-    static const char *const spaces[] = {"shop::orders", "shop::pricing::rules", "grpc::internal",
-                                         "google::protobuf", "std::__detail"};
     for (unsigned i = 0; i < ADDRESSES; i++) {
         char name[2][256], raw[2][256], file[2][128];
         struct symbol_answer_frame frames[2];
         for (unsigned k = 0; k < 2; k++) {
-            unsigned id = k == 0 ? i * 7 / 10 : ADDRESSES + i % 40;
+            unsigned id = k == 0 ? function_of(i) : ADDRESSES + i % 40;
             const char *space = spaces[id % 5];
-            (void)snprintf(name[k], sizeof(name[k]),
-                           "%s::Handler%u<shop::Item%u, std::allocator<char> >::process_%u(%s::"
-                           "Request const&, unsigned long)",
-                           space, id % 60, id % 25, id, space);
+            print_name(name[k], sizeof(name[k]), id);
             (void)snprintf(raw[k], sizeof(raw[k]),
                            "_ZN%zu%s9Handler%uIN4shop6Item%uESaIcEE9process_%uERKN%zu%s7RequestEm",
                            strlen(space), space, id % 60, id % 25, id, strlen(space), space);
@@ -302,24 +328,39 @@ static void put_field(struct buf *out, uint64_t field, struct buf *message)
     buf_clear(message);
 }
 
-/* Appends a sample, its location, and the location's address. */
-static void put_address(struct buf *out, struct buf *m, uint64_t id, uint64_t address)
+/* Appends a sample whose stack begins at this location, and ends at outer frames that it shares. */
+static void put_stack_at(struct buf *out, struct buf *m, uint64_t leaf, uint64_t locations)
 {
-    wire_put_number(m, SAMPLE_LOCATION_ID, id);
+    struct rng frames;
+    rng_seed(&frames, leaf);
+    uint64_t outer[DEPTH_MAX];
+    uint64_t depth = make_path(&frames, locations, outer);
+    wire_put_number(m, SAMPLE_LOCATION_ID, leaf);
+    for (uint64_t i = 0; i < depth; i++) {
+        wire_put_number(m, SAMPLE_LOCATION_ID, outer[i] + 1);
+    }
     wire_put_number(m, SAMPLE_VALUE, 1);
     put_field(out, PROFILE_SAMPLE, m);
-    wire_put_number(m, LOCATION_ID, id);
-    wire_put_number(m, LOCATION_MAPPING_ID, 1);
-    wire_put_number(m, LOCATION_ADDRESS, address);
-    put_field(out, PROFILE_LOCATION, m);
+}
+
+/* Appends locations with the addresses of standard input. Returns their number. */
+static uint64_t put_locations(struct buf *out, struct buf *m)
+{
+    char line[64];
+    uint64_t n = 0;
+    while (fgets(line, sizeof(line), stdin) != NULL) {
+        wire_put_number(m, LOCATION_ID, ++n);
+        wire_put_number(m, LOCATION_MAPPING_ID, 1);
+        wire_put_number(m, LOCATION_ADDRESS, strtoull(line, NULL, 16));
+        put_field(out, PROFILE_LOCATION, m);
+    }
+    return n;
 }
 
 static void put_given(struct buf *out, char **args)
 {
     const char *const strings[] = {"", "cpu", "nanoseconds", "/usr/lib/libbig.so", args[0]};
     struct buf m;
-    char line[64];
-    uint64_t id = 0;
     buf_init(&m, 1 << 16);
     wire_put_number(&m, VALUE_TYPE_TYPE, 1);
     wire_put_number(&m, VALUE_TYPE_UNIT, 2);
@@ -331,8 +372,9 @@ static void put_given(struct buf *out, char **args)
     wire_put_number(&m, MAPPING_FILENAME, 3);
     wire_put_number(&m, MAPPING_BUILD_ID, 4);
     put_field(out, PROFILE_MAPPING, &m);
-    while (fgets(line, sizeof(line), stdin) != NULL) {
-        put_address(out, &m, ++id, strtoull(line, NULL, 16));
+    uint64_t locations = put_locations(out, &m);
+    for (uint64_t i = 1; i <= locations; i++) {
+        put_stack_at(out, &m, i, locations);
     }
     for (size_t i = 0; i < sizeof(strings) / sizeof(strings[0]); i++) {
         wire_put_bytes(out, PROFILE_STRING, strings[i], strlen(strings[i]));
@@ -340,12 +382,31 @@ static void put_given(struct buf *out, char **args)
     buf_done(&m);
 }
 
-static int write_given(char **args)
+/* Appends the names of the addresses in a profile, which has outer frames minus one. */
+static void put_names(struct buf *out)
+{
+    for (unsigned i = 0; i < ADDRESSES; i++) {
+        for (uint64_t k = 0; k < 2; k++) {
+            char name[256];
+            print_name(name, sizeof(name), function_of(i));
+            buf_printf(out, "0x%" PRIx64 "\t%s\n", address_of(i) - k, name);
+        }
+    }
+}
+
+/* Writes what the arguments say to standard output. */
+static int write_out(int argc, char **argv)
 {
     struct buf out;
     buf_init(&out, 1 << 26);
-    put_given(&out, args);
-    bool ok = buf_ok(&out) && fwrite(out.data, out.len, 1, stdout) == 1;
+    if (strcmp(argv[1], "cpu") == 0) {
+        make_legacy(&out, 0);
+    } else if (strcmp(argv[1], "names") == 0) {
+        put_names(&out);
+    } else if (argc == 6) {
+        put_given(&out, argv + 2);
+    }
+    bool ok = buf_ok(&out) && out.len > 0 && fwrite(out.data, out.len, 1, stdout) == 1;
     buf_done(&out);
     return ok ? 0 : 1;
 }
@@ -353,8 +414,8 @@ static int write_given(char **args)
 int main(int argc, char **argv)
 {
     static struct bench b;
-    if (argc == 6 && strcmp(argv[1], "profile") == 0) {
-        return write_given(argv + 2);
+    if (argc > 1 && strchr("cnp", argv[1][0]) != NULL) {
+        return write_out(argc, argv);
     }
     unsigned rounds = argc > 1 ? (unsigned)strtoul(argv[1], NULL, 10) : 200;
     b.scratch = scratch_new();
