@@ -149,9 +149,11 @@ bool sealing_seal(struct merging *m, struct err *err)
         return true;
     }
     m->placed = calloc(COPY_MAX, sizeof(m->placed[0]));
-    bool ok = m->placed != NULL || err_memory(err);
-    ok = ok && copy_bodies(m, err) && db_sync_commits(&m->db, true, err) &&
-         merging_transaction(m, write_seal, remove_data, err);
+    if (m->placed == NULL) {
+        return err_memory(err);
+    }
+    bool ok = copy_bodies(m, err) && db_sync_commits(&m->db, true, err) &&
+              merging_transaction(m, write_seal, remove_data, err);
     (void)db_sync_commits(&m->db, false, NULL);
     free(m->placed);
     m->placed = NULL;

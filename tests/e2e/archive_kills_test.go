@@ -321,8 +321,12 @@ func (k *killed) aimed(s *s3.Server, i int) {
 	})
 	for try := 1; try <= 10; try++ {
 		p = k.run()
-		// On a slow machine the next try waits longer.
-		if k.reached(p, hit, &last, time.Duration(try)*2*time.Second) {
+		// On a slow machine the next try waits longer, and a sanitizer is slower still.
+		quiet := time.Duration(try) * 2 * time.Second
+		if instrumented(k.t) {
+			quiet *= 5
+		}
+		if k.reached(p, hit, &last, quiet) {
 			k.kill(p)
 			k.t.Logf("killed at %s, in try %d", aim.name, try)
 			return
