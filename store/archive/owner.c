@@ -185,12 +185,7 @@ static size_t too_old(struct archive *a, const char *writer, int64_t server_ns,
 static bool check_index(struct archive *a, struct store_file *f, struct arena *arena,
                         bool *ret_fine, struct err *err)
 {
-    struct archive_index index;
-    pthread_mutex_lock(&a->lock);
-    bool known = f->object->known;
-    pthread_mutex_unlock(&a->lock);
-    arena_reset(arena);
-    bool ok = known || archive_read_index(f, arena, &index, err);
+    bool ok = archive_know(f, arena, err);
     pthread_mutex_lock(&a->lock);
     *ret_fine = f->object->state == OBJECT_FINE;
     pthread_mutex_unlock(&a->lock);

@@ -202,6 +202,10 @@ void archive_read_catalogue(struct archive *a, const char *writer);
 /* Merges the objects of one day that is over into one, if there is such a day, and removes objects
  * that a day has replaced. */
 void archive_days(struct archive *a, int64_t now_ns);
+/* Reads the index of an object, if it was not read before. arena: emptied first; for its fields.
+ * Returns false with err if it is damaged, if a later version has written it, or if the bucket has
+ * failed. */
+bool archive_know(struct store_file *f, struct arena *arena, struct err *err);
 /* Reads the indexes of the days of this writer. Failures are left to the next time. */
 void archive_know_days(struct archive *a);
 /* Returns the listed day of this writer that has replaced an object with this name, or NULL. Under

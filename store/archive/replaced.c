@@ -10,8 +10,7 @@
 
 #include "store/archive/private.h"
 
-/* Reads the index of a day, if it was not read before. */
-static bool know(struct store_file *f, struct arena *arena, struct err *err)
+bool archive_know(struct store_file *f, struct arena *arena, struct err *err)
 {
     struct archive_object *o = f->object;
     struct archive_index index;
@@ -78,7 +77,7 @@ void archive_know_days(struct archive *a)
     struct arena *arena = n > 0 ? arena_new(ARCHIVE_INDEX_ARENA_MAX) : NULL;
     for (size_t i = 0; arena != NULL && i < n && !archive_is_stopping(a); i++) {
         struct err err = ERR_INIT;
-        (void)know(files[i], arena, &err);
+        (void)archive_know(files[i], arena, &err);
     }
     arena_free(arena);
     if (n > 0) {
@@ -155,7 +154,7 @@ static bool read_days(struct archive *a, struct store_file **files, size_t n, st
         if (!is_day(files[i])) {
             continue;
         }
-        if (!know(files[i], arena, &err)) {
+        if (!archive_know(files[i], arena, &err)) {
             partial_note(partial, "%s: %s", files[i]->path, err.msg);
             drop(&files[i]);
         } else if (is_on_disk(a, files[i]->object)) {
