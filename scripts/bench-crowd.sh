@@ -26,16 +26,7 @@ if ! ulimit -n 20000; then
   exit 0
 fi
 e2e_tool fakes
-dir=$(mktemp -d)
-fakes=
-server=
-cleanup() {
-  [ -z "$server" ] || kill "$server" 2>/dev/null || true
-  [ -z "$fakes" ] || kill "$fakes" 2>/dev/null || true
-  wait
-  rm -rf "$dir"
-}
-trap cleanup EXIT
+own_files
 
 "$build/fakes" -targets 100 -shared -sizes small -cheap -sink "127.0.0.1:$((port + 2))" >"$dir/fakes" 2>"$dir/fakes.log" &
 fakes=$!

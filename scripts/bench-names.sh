@@ -16,17 +16,8 @@ runs=${NAMES_RUNS:-3}
 seconds=${NAMES_SECONDS:-15}
 port=${NAMES_PORT:-24110}
 e2e_tool natives
-work=$(mktemp -d)
-fakes=
-server=
-cleanup() {
-  [ -z "$server" ] || kill "$server" 2>/dev/null || true
-  [ -z "$fakes" ] || kill "$fakes" 2>/dev/null || true
-  wait
-  rm -rf "$work"
-}
-trap cleanup EXIT
-cd "$work"
+own_files
+cd "$dir"
 
 # pinned CORE COMMAND...: on one core, if there are two.
 pinned() {
@@ -54,7 +45,7 @@ mv library.so "debug/.build-id/$file"
 "$build/tests/naming-bench" cpu >cpu.prof
 "$build/tests/naming-bench" names >names.txt
 
-(pinned 1 "$build/natives" -dir "$work" -targets "${NAMES_TARGETS:-300}" -sink "127.0.0.1:$((port + 1))" >targets.json) &
+(pinned 1 "$build/natives" -dir "$dir" -targets "${NAMES_TARGETS:-300}" -sink "127.0.0.1:$((port + 1))" >targets.json) &
 fakes=$!
 while [ ! -s targets.json ]; do sleep 0.1; done
 
@@ -76,7 +67,7 @@ scrape_configs:
     mutex: {enabled: false}
     process_cpu: {enabled: false}
     custom: [{name: native, path: $path}]
-  file_sd_configs: [{files: [$work/targets.json]}]
+  file_sd_configs: [{files: [$dir/targets.json]}]
   allow_special_address: true
 write:
 - {name: sink, url: "http://127.0.0.1:$((port + 1))"}
@@ -89,7 +80,7 @@ reading() {
     /^profpull_write_sent_profiles_total/ { n += $2 }
     /^profpull_write_sent_bytes_total/ { bytes += $2 }
     END { printf "%d %d ", n, bytes }'
-  sed 's/.*) //' "/proc/$server/stat" | awk '{ print ($12 + $13) * 10 }'
+  cpu_ms "$server"
 }
 
 # run PROGRAM KIND SYMBOLS: one run. Prints us of processor time for each profile, their number, and the bytes of one.
@@ -113,7 +104,7 @@ while [ "$i" -lt "$runs" ]; do
   for kind in gperftools pprof; do
     [ -z "${PLAIN:-}" ] || run "$PLAIN" "$kind" "{target: off}" >>"$kind.plain"
     run "$build/profpull" "$kind" "{target: off}" >>"$kind.off"
-    run "$build/profpull" "$kind" "{target: auto, directories: [$work/debug]}" >>"$kind.on"
+    run "$build/profpull" "$kind" "{target: auto, directories: [$dir/debug]}" >>"$kind.on"
   done
 done
 # median FILE: the line with the median.

@@ -14,19 +14,7 @@ profiles=${1:-20000}
 stacks=${2:-2048}
 rate=${3:-200}
 port=${BENCH_PORT:-24080}
-dir=$(mktemp -d)
-server=
-cleanup() {
-  [ -z "$server" ] || kill "$server" 2>/dev/null || true
-  wait
-  rm -rf "$dir"
-}
-trap cleanup EXIT
-
-# Milliseconds of processor time of the server until now.
-cpu() {
-  awk -v hz="$(getconf CLK_TCK)" '{ sub(/.*\) /, ""); print int(($12 + $13) * 1000 / hz) }' "/proc/$server/stat"
-}
+own_files
 
 start_profpull() {
   cat >"$dir/profpull.yaml" <<EOF
@@ -78,13 +66,13 @@ measure() {
   "start_$name"
   : >"$dir/totals"
   from=$(($(date +%s) * 1000 - 60000))
-  before=$(cpu)
+  before=$(cpu_ms "$server")
   "$build/tests/write-bench" "http://127.0.0.1:$port" "$profiles" "$stacks" push "$rate" >"$dir/sent" || cat "$dir/sent"
   grep -o '[0-9]* bytes each' "$dir/sent" >"$dir/size"
   # Until what was received can be asked for: both write within seconds.
   sleep "${BENCH_SETTLE:-10}"
   until=$(($(date +%s) * 1000 + 60000))
-  after=$(cpu)
+  after=$(cpu_ms "$server")
   written=$(awk '/^write_bytes/ { print $2 }' "/proc/$server/io")
   choose_type
   {

@@ -16,18 +16,8 @@ want=$((${BIG_MB:-200} * 1000000))
 port=${SYMBOLS_PORT:-24100}
 seconds=${SYMBOLS_SECONDS:-15}
 e2e_tool fakes
-work=$(mktemp -d)
-dir=$work
-fakes=
-server=
-cleanup() {
-  [ -z "$server" ] || kill "$server" 2>/dev/null || true
-  [ -z "$fakes" ] || kill "$fakes" 2>/dev/null || true
-  wait
-  rm -rf "$work"
-}
-trap cleanup EXIT
-cd "$work"
+own_files
+cd "$dir"
 
 # One unit is compiled, and copied under other names until they come to the size.
 g++ -std=c++17 -O2 -g -fPIC -c "$root/tests/tools/bigcode/unit.cc" -o unit.o
@@ -83,13 +73,13 @@ sed -n '1s/.*"targets": *\(\[[^]]*\]\).*/[{"targets": \1}]/p' fakes.json >target
 cat >profpull.yaml <<EOF
 server: {listen: "127.0.0.1:$port"}
 receive: {listen: "127.0.0.1:$((port + 1))"}
-symbols: {directories: [$work/debug]}
+symbols: {directories: [$dir/debug]}
 scrape_configs:
 - job_name: fakes
   scrape_interval: 5s
   scrape_timeout: 4s
   profiles: {process_cpu: {enabled: false}}
-  file_sd_configs: [{files: [$work/targets.json]}]
+  file_sd_configs: [{files: [$dir/targets.json]}]
   allow_special_address: true
 write:
 - {name: sink, url: "http://127.0.0.1:$((port + 2))"}

@@ -20,12 +20,13 @@ build="gcc libc6-dev make pkg-config libcurl4-openssl-dev libjansson-dev libyaml
   libmd-dev libcrypt-dev libseccomp-dev libnghttp2-dev libsqlite3-dev libprotobuf-c-dev protobuf-c-compiler
   libdw-dev libiberty-dev"
 run="$build golang-go ca-certificates"
-test="$run libcmocka-dev openssl g++ elfutils binutils xz-utils curl
+programs="$run libcmocka-dev openssl g++ elfutils binutils xz-utils curl
   debuginfod libgoogle-perftools-dev libjemalloc-dev"
+test="$programs BROWSER"
 lint="$test clang clang-format clang-tidy clang-tools cppcheck gcovr valgrind shellcheck
   libclang-rt-dev"
 
-jfr="$test JDK"
+jfr="$programs JDK"
 native="$test rustc"
 package="$build debhelper dpkg-dev fakeroot git"
 release="$package lintian golang-go mmdebstrap qemu-user-static arch-test iproute2 debian-archive-keyring util-linux"
@@ -47,27 +48,28 @@ for work in "${@:-build}"; do
       ;;
   esac
 done
-case " $* " in
-  *" test "* | *" native "* | *" lint "*) want="$want BROWSER" ;;
-esac
 
 as_root=
 [ "$(id -u)" -eq 0 ] || as_root=sudo
 
+can_install() {
+  [ -z "$as_root" ] || command -v sudo >/dev/null 2>&1
+}
+
 # update: reads apt's package lists, once.
 update() {
   [ -z "${updated:-}" ] || return 0
-  if [ -n "$as_root" ] && ! command -v sudo >/dev/null 2>&1; then
-    echo "$0: needs root or sudo to install" >&2
-    exit 1
-  fi
   echo "reading apt's package lists"
   $as_root apt-get update -q
   updated=yes
 }
 
+has_lists() {
+  [ -n "$(find /var/lib/apt/lists -name '*Packages*' 2>/dev/null | head -n 1)" ]
+}
+
 # The real programs that are scraped are downloaded later and need the lists, and the names below depend on them.
-if [ -z "$(find /var/lib/apt/lists -name '*Packages*' 2>/dev/null | head -n 1)" ]; then
+if ! has_lists && can_install; then
   update
 fi
 
@@ -99,6 +101,10 @@ for name in $(echo "$want" | tr ' ' '\n' | sort -u); do
   status=$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null || true)
   [ "$status" = installed ] || missing="$missing $package"
 done
+if ! can_install && { [ -n "$missing" ] || ! has_lists; }; then
+  echo "$0: needs root or sudo to install:${missing:- nothing, but to read the package lists}" >&2
+  exit 1
+fi
 if [ -n "$missing" ]; then
   update
   echo "installing with apt:$missing"

@@ -1,6 +1,6 @@
 # shellcheck shell=sh
-# Builds the Go programs of tests/, fetches modules of npm, and waits for servers, for the scripts that run them. Sourced by those;
-# sets root, build and go. BUILD (build) and GO (go) say where the programs are and what builds them.
+# Builds the Go programs of tests/, fetches modules of npm, waits for servers and ends them, for the scripts that run them. Sourced by
+# those; sets root, build and go. BUILD (build) and GO (go) say where the programs are and what builds them.
 
 root=$(cd "$(dirname "$0")" && while [ ! -e VERSION ]; do cd ..; done && pwd)
 build=${BUILD:-$root/build}
@@ -15,6 +15,27 @@ e2e_tool() {
     exit 1
   fi
   (cd "$root/tests/e2e" && GOPROXY=off GOFLAGS="-mod=mod -buildvcs=false" "$go" build -o "$build/${2:-$1}" "./cmd/$1") || exit 1
+}
+
+# own_files: makes the directory $dir for files of the script. At the end of the script, the programs $fakes and $server are killed, if
+# they are set, and the directory is removed.
+own_files() {
+  fakes=
+  server=
+  dir=$(mktemp -d)
+  trap end_own_files EXIT
+}
+
+end_own_files() {
+  [ -z "$server" ] || kill "$server" 2>/dev/null || true
+  [ -z "$fakes" ] || kill "$fakes" 2>/dev/null || true
+  wait
+  rm -rf "$dir"
+}
+
+# cpu_ms PID: processor time of a program until now.
+cpu_ms() {
+  awk -v hz="$(getconf CLK_TCK)" '{ sub(/.*\) /, ""); print int(($12 + $13) * 1000 / hz) }' "/proc/$1/stat"
 }
 
 # cannot_be_had LOG: go's messages say that it is too old for a module, or that its proxy cannot be reached.
