@@ -54,13 +54,12 @@ static void check(struct enrich *e, const struct config_enrich *settings, struct
     labels_builder_reset(b, profile);
     labels_unref(profile);
     enrich_apply(e, settings, b);
-    struct labels *l = labels_builder_build(b);
+    SCOPED(labels) *l = labels_builder_build(b);
     for (size_t i = 0; i < labels_count(l); i++) {
         struct label at = labels_at(l, i);
         buf_printf(&text, "%s%.*s=%.*s", i > 0 ? " " : "", SV_ARG(at.name), SV_ARG(at.value));
     }
     CHECK_STR(text.data, want, what);
-    labels_unref(l);
 }
 
 TEST(labels_of_the_target_that_matches)

@@ -346,7 +346,7 @@ static void check_owners(struct world *w)
 TEST(never_two)
 {
     for (uint64_t seed = 1; seed <= 20; seed++) {
-        struct world *w = calloc(1, sizeof(*w));
+        SCOPED_MEMORY struct world *w = calloc(1, sizeof(*w));
         struct rng rng;
         rng_seed(&rng, seed);
         int64_t now = 0;
@@ -377,6 +377,5 @@ TEST(never_two)
         for (unsigned i = 0; i < REPLICAS; i++) {
             members_free(w->m[i]);
         }
-        free(w);
     }
 }

@@ -15,7 +15,7 @@ static void report(struct memory_input *in, const char *warning, const char *lin
 {
     struct config_memory m;
     SCOPED(metrics) *metrics = metrics_new();
-    struct testing_log *log = testing_log_new();
+    SCOPED(testing_log) *log = testing_log_new();
     if (warning != NULL) {
         testing_log_expect(log, warning);
     }
@@ -32,7 +32,6 @@ static void report(struct memory_input *in, const char *warning, const char *lin
     CHECK_INT(SHARE("queues"), m.queues, "");
     CHECK_INT(SHARE("queries"), m.queries, "");
     CHECK_INT(SHARE("received"), m.received, "");
-    testing_log_done(log);
 }
 
 TEST(shares_are_said)
@@ -108,8 +107,7 @@ TEST(free_memory_is_given_back)
         skip(); /* scripts/valgrind.sh: so has valgrind */
     }
     for (size_t i = 0; i < BLOCKS; i++) {
-        blocks[i] = malloc(SIZE);
-        assert_non_null(blocks[i]);
+        blocks[i] = testing_memory(SIZE);
         memset(blocks[i], 1, SIZE);
     }
     size_t peak = resident_pages();

@@ -158,8 +158,8 @@ static int stored(const struct fixture *f, const char *result)
 TEST_ON(struct fixture *f, a_query_waits_for_names)
 {
     start_with_directory(f);
-    struct buf plain = testing_buf(4096);
-    struct buf out = testing_buf(1 << 20);
+    SCOPED(buf) plain = testing_buf(4096);
+    SCOPED(buf) out = testing_buf(1 << 20);
     put_profile(&plain, f->address);
     assert_true(naming_names_stored(f->naming, f->config));
     assert_true(naming_stored(f->naming, f->config, (struct sv){plain.data, plain.len},
@@ -171,15 +171,13 @@ TEST_ON(struct fixture *f, a_query_waits_for_names)
     SCOPED(buf) again = testing_buf(1 << 20);
     assert_false(naming_stored(f->naming, f->config, (struct sv){out.data, out.len},
                                clock_mono_ms() + PATIENCE_MS, &again));
-    buf_done(&out);
-    buf_done(&plain);
 }
 
 TEST_ON(struct fixture *f, a_query_without_time_takes_the_names_that_are_known)
 {
     start_with_directory(f);
-    struct buf plain = testing_buf(4096);
-    struct buf out = testing_buf(1 << 20);
+    SCOPED(buf) plain = testing_buf(4096);
+    SCOPED(buf) out = testing_buf(1 << 20);
     put_profile(&plain, f->address);
     struct sv stored_plain = {plain.data, plain.len};
     assert_true(naming_stored(f->naming, f->config, stored_plain, 0, &out));
@@ -194,15 +192,13 @@ TEST_ON(struct fixture *f, a_query_without_time_takes_the_names_that_are_known)
     assert_true(naming_stored(f->naming, f->config, stored_plain, 0, &out));
     assert_true(has(&out, "shop_total"));
     assert_int_equal(stored(f, "named"), 1);
-    buf_done(&out);
-    buf_done(&plain);
 }
 
 TEST_ON(struct fixture *f, an_address_without_a_name_is_not_waited_for_again)
 {
     start_with_directory(f);
-    struct buf plain = testing_buf(4096);
-    struct buf out = testing_buf(1 << 20);
+    SCOPED(buf) plain = testing_buf(4096);
+    SCOPED(buf) out = testing_buf(1 << 20);
     put_profile(&plain, BASE + 0x1f00); /* after the end of the code */
     for (int i = 0; i < 2; i++) {
         buf_clear(&out);
@@ -211,8 +207,6 @@ TEST_ON(struct fixture *f, an_address_without_a_name_is_not_waited_for_again)
         assert_true(has(&out, "libshop.so!0x1f00"));
     }
     assert_int_equal(stored(f, "unnamed"), 2);
-    buf_done(&out);
-    buf_done(&plain);
 }
 
 TEST_ON(struct fixture *f, a_damaged_profile_is_left_alone)

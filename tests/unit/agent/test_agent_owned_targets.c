@@ -39,9 +39,8 @@ static bool hand_over(void *arg, size_t job, const char *source, struct target *
     return ok;
 }
 
-static int setup(void **state)
+static void world_begin(struct world *w)
 {
-    struct world *w = calloc(1, sizeof(*w));
     w->intern = intern_new();
     w->builder = labels_builder_new(w->intern);
     w->config = valid_config(
@@ -50,20 +49,17 @@ static int setup(void **state)
     w->owned = owned_targets_new(
         &(struct owned_targets_options){.owns = owns, .hand_over = hand_over, .arg = w});
     assert_non_null(w->owned);
-    *state = w;
-    return 0;
 }
 
-static int teardown(void **state)
+static void world_end(struct world *w)
 {
-    struct world *w = *state;
     owned_targets_free(w->owned);
     labels_builder_free(w->builder);
     config_unref(w->config);
     intern_free(w->intern);
-    free(w);
-    return 0;
 }
+
+FIXTURE(world, world_begin, world_end)
 
 /* Targets with the keys given ("013"): key k has the address h<k>:1. */
 static void put(struct world *w, size_t job, const char *source, const char *keys, bool want)

@@ -53,16 +53,12 @@ static void load(struct fixture *f, const char *job)
     CHECK_STR(err.msg, "", "pipeline");
 }
 
-static int setup(void **state)
+static void fixture_begin(struct fixture *f)
 {
-    struct fixture *f = calloc(1, sizeof(*f));
-    assert_non_null(f);
     f->intern = intern_new();
     f->metrics = metrics_new();
     f->log = testing_log_new();
     f->b = labels_builder_new(f->intern);
-    *state = f;
-    return 0;
 }
 
 static void forget(struct fixture *f)
@@ -76,9 +72,8 @@ static void forget(struct fixture *f)
     f->error[0] = '\0';
 }
 
-static int teardown(void **state)
+static void fixture_end(struct fixture *f)
 {
-    struct fixture *f = *state;
     forget(f);
     pipeline_free(f->pipeline);
     config_unref(f->config);
@@ -86,9 +81,9 @@ static int teardown(void **state)
     metrics_free(f->metrics);
     intern_free(f->intern);
     testing_log_done(f->log);
-    free(f);
-    return 0;
 }
+
+FIXTURE(fixture, fixture_begin, fixture_end)
 
 /* One more label set: pairs of names and values, ended by NULL. */
 static void add(struct fixture *f, const char *const *pairs)

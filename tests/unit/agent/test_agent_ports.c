@@ -9,7 +9,6 @@
 #include "relabel/relabel.h"
 #include "scraper/targets/ports.h"
 
-#define GRAFANA "profiles.grafana.com/"
 #define PODS_MAX 64
 
 struct fixture {
@@ -28,8 +27,7 @@ static struct config *load(struct sv text)
     struct config *config = text.n == 0 ? config_load(NULL, &options, errors)
                                         : config_parse("f", text, &options, errors);
     if (config == NULL) {
-        struct buf b;
-        buf_init(&b, 1 << 20);
+        struct buf b = testing_buf(1 << 20);
         config_errors_format(errors, &b);
         fail_msg("%s", b.data);
     }
@@ -135,143 +133,141 @@ static void run_pod(struct fixture *f, const char *json, struct buf *out,
     "\"initContainers\":[{\"name\":\"setup\",\"ports\":[{\"containerPort\":7070}]},"               \
     "{\"name\":\"mesh\",\"restartPolicy\":\"Always\",\"ports\":[{\"containerPort\":15000}]}]"
 
+/* Puts annotations from words "key=value". Keys of Grafana have no mark in front of them. */
+static void put_annotations(const char *words, struct buf *out)
+{
+    static const struct {
+        const char *mark, *prefix;
+    } owners[] = {{"p/", "pyroscope.io/"},
+                  {"e/", "profefe.com/"},
+                  {"o/", "resource.opentelemetry.io/"},
+                  {"/", ""},
+                  {"", "profiles.grafana.com/"}};
+    struct sv word, key, value;
+    for (struct sv rest = sv_from(words); rest.n > 0;) {
+        if (!sv_cut(rest, ' ', &word, &rest)) {
+            word = rest;
+            rest = SV("");
+        }
+        size_t i = 0;
+        while (!sv_starts_with(word, sv_from(owners[i].mark))) {
+            i++;
+        }
+        assert_true(sv_cut(sv_skip(word, strlen(owners[i].mark)), '=', &key, &value));
+        buf_printf(out, "%s\"%s%.*s\":\"%.*s\"", word.p == words ? "" : ",", owners[i].prefix,
+                   SV_ARG(key), SV_ARG(value));
+    }
+}
+
 static void pod_json(const char *annotations, const char *containers, const char *phase,
                      struct buf *out)
 {
+    buf_puts(out, "{\"kind\":\"Pod\",\"metadata\":{\"namespace\":\"shop\",\"name\":\"cart-1\","
+                  "\"labels\":{\"app\":\"cart\"},\"annotations\":{");
+    put_annotations(annotations, out);
     buf_printf(out,
-               "{\"kind\":\"Pod\",\"metadata\":{\"namespace\":\"shop\",\"name\":\"cart-1\","
-               "\"labels\":{\"app\":\"cart\"},\"annotations\":{%s}},"
-               "\"spec\":{\"nodeName\":\"n1\",%s},"
+               "}},\"spec\":{\"nodeName\":\"n1\",%s},"
                "\"status\":{\"phase\":\"%s\",\"podIP\":\"10.1.2.3\"}}",
-               annotations, containers, phase);
+               containers, phase);
 }
 
 struct row {
-    const char *name;
-    const char *annotations;
-    const char *want;
-    const char *containers; /* NULL: CONTAINERS */
-    const char *phase;      /* NULL: Running */
+    const char *name, *annotations, *want, *containers, *phase;
 };
+#define ROW(name, annotations, want)                                                               \
+    {                                                                                              \
+        name, annotations, want, CONTAINERS, "Running"                                             \
+    }
 
 static void check_rows(struct fixture *f, const struct row *rows, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         SCOPED(buf) json = testing_buf(1 << 20);
         SCOPED(buf) got = testing_buf(1 << 20);
-        pod_json(rows[i].annotations, rows[i].containers == NULL ? CONTAINERS : rows[i].containers,
-                 rows[i].phase == NULL ? "Running" : rows[i].phase, &json);
+        pod_json(rows[i].annotations, rows[i].containers, rows[i].phase, &json);
         run_pod(f, json.data, &got, NULL, rows[i].name);
         CHECK_STR(got.data, rows[i].want, rows[i].name);
     }
 }
 #define CHECK_ROWS(f, rows) check_rows((f), (rows), sizeof(rows) / sizeof((rows)[0]))
 
-#define G(type, key, value) "\"" GRAFANA type "." key "\":\"" value "\""
-#define P(key, value) "\"pyroscope.io/" key "\":\"" value "\""
-#define E(key, value) "\"profefe.com/" key "\":\"" value "\""
-#define CPU_ON G("cpu", "scrape", "true")
-#define MEM_ON G("memory", "scrape", "true")
 #define ALL_FIVE " memory block goroutine mutex process_cpu"
 
 TEST_WITH(test_grafana, setup, teardown)
 {
     static const struct row rows[] = {
-        {.name = "declared port: its owner",
-         CPU_ON "," G("cpu", "port", "6060"),
-         "side 10.1.2.3:6060 process_cpu"},
-        {.name = "declared by the sidecar",
-         CPU_ON "," G("cpu", "port", "15000"),
-         "mesh 10.1.2.3:15000 process_cpu"},
-        {.name = "declared by a finished container only: the first one's",
-         CPU_ON "," G("cpu", "port", "7070"),
-         "main 10.1.2.3:7070 process_cpu"},
-        {.name = "undeclared port: the first container",
-         CPU_ON "," G("cpu", "port", "7777"),
-         "main 10.1.2.3:7777 process_cpu"},
-        {.name = "by name",
-         CPU_ON "," G("cpu", "port_name", "metrics"),
-         "main 10.1.2.3:9090 process_cpu"},
-        {.name = "the number wins over the name",
-         CPU_ON "," G("cpu", "port_name", "debug") "," G("cpu", "port", "8080"),
-         "main 10.1.2.3:8080 process_cpu"},
-        {.name = "a number, and a name that nobody has",
-         CPU_ON "," G("cpu", "port_name", "nope") "," G("cpu", "port", "8080"),
-         "main 10.1.2.3:8080 process_cpu"},
-        {.name = "the name of one type wins over the number of all",
-         CPU_ON "," G("cpu", "port_name", "debug") "," P("port", "8080"),
-         "side 10.1.2.3:6060 process_cpu"},
-        {.name = "a container, and a port that another one declares",
-         CPU_ON "," G("cpu", "container", "plain") "," G("cpu", "port", "6060"),
-         "plain 10.1.2.3:6060 process_cpu"},
-        {.name = "a container, and a port that nobody declares",
-         CPU_ON "," G("cpu", "container", "mesh") "," G("cpu", "port", "7777"),
-         "mesh 10.1.2.3:7777 process_cpu"},
-        {.name = "a container with its port by name",
-         CPU_ON "," G("cpu", "container", "main") "," G("cpu", "port_name", "metrics"),
-         "main 10.1.2.3:9090 process_cpu"},
-        {.name = "a container, and the name of another one's port",
-         CPU_ON "," G("cpu", "container", "main") "," G("cpu", "port_name", "debug"),
-         ""},
-        {.name = "two containers with ports of the same name",
-         CPU_ON "," G("cpu", "container", "b"),
+        ROW("declared port: its owner", "cpu.scrape=true cpu.port=6060",
+            "side 10.1.2.3:6060 process_cpu"),
+        ROW("declared by the sidecar", "cpu.scrape=true cpu.port=15000",
+            "mesh 10.1.2.3:15000 process_cpu"),
+        ROW("declared by a finished container only: the first one's",
+            "cpu.scrape=true cpu.port=7070", "main 10.1.2.3:7070 process_cpu"),
+        ROW("undeclared port: the first container", "cpu.scrape=true cpu.port=7777",
+            "main 10.1.2.3:7777 process_cpu"),
+        ROW("by name", "cpu.scrape=true cpu.port_name=metrics", "main 10.1.2.3:9090 process_cpu"),
+        ROW("the number wins over the name", "cpu.scrape=true cpu.port_name=debug cpu.port=8080",
+            "main 10.1.2.3:8080 process_cpu"),
+        ROW("a number, and a name that nobody has",
+            "cpu.scrape=true cpu.port_name=nope cpu.port=8080", "main 10.1.2.3:8080 process_cpu"),
+        ROW("the name of one type wins over the number of all",
+            "cpu.scrape=true cpu.port_name=debug p/port=8080", "side 10.1.2.3:6060 process_cpu"),
+        ROW("a container, and a port that another one declares",
+            "cpu.scrape=true cpu.container=plain cpu.port=6060", "plain 10.1.2.3:6060 process_cpu"),
+        ROW("a container, and a port that nobody declares",
+            "cpu.scrape=true cpu.container=mesh cpu.port=7777", "mesh 10.1.2.3:7777 process_cpu"),
+        ROW("a container with its port by name",
+            "cpu.scrape=true cpu.container=main cpu.port_name=metrics",
+            "main 10.1.2.3:9090 process_cpu"),
+        ROW("a container, and the name of another one's port",
+            "cpu.scrape=true cpu.container=main cpu.port_name=debug", ""),
+        {"two containers with ports of the same name", "cpu.scrape=true cpu.container=b",
          "b 10.1.2.3:2 process_cpu",
          "\"containers\":[{\"name\":\"a\",\"ports\":[{\"containerPort\":1,\"name\":\"pprof\"}]},"
-         "{\"name\":\"b\",\"ports\":[{\"containerPort\":2,\"name\":\"pprof\"}]}]"},
-        {.name = "a container of one type only",
-         CPU_ON "," G("cpu", "container", "side") "," G("cpu", "port", "6060") "," MEM_ON "," G(
-             "memory", "port", "6060"),
-         "side 10.1.2.3:6060 memory process_cpu"},
-        {.name = "a container that the pod does not have",
-         CPU_ON "," G("cpu", "container", "nope") "," G("cpu", "port", "6060"),
-         ""},
-        {.name = "a name that nobody has", CPU_ON "," G("cpu", "port_name", "nope"), ""},
-        {.name = "no port, and none is called pprof", CPU_ON, ""},
-        {.name = "no port, and one is called pprof",
-         CPU_ON,
-         "b 10.1.2.3:2 process_cpu",
+         "{\"name\":\"b\",\"ports\":[{\"containerPort\":2,\"name\":\"pprof\"}]}]",
+         "Running"},
+        ROW("a container of one type only",
+            "cpu.scrape=true cpu.container=side cpu.port=6060 memory.scrape=true memory.port=6060",
+            "side 10.1.2.3:6060 memory process_cpu"),
+        ROW("a container that the pod does not have",
+            "cpu.scrape=true cpu.container=nope cpu.port=6060", ""),
+        ROW("a name that nobody has", "cpu.scrape=true cpu.port_name=nope", ""),
+        ROW("no port, and none is called pprof", "cpu.scrape=true", ""),
+        {"no port, and one is called pprof", "cpu.scrape=true", "b 10.1.2.3:2 process_cpu",
          "\"containers\":[{\"name\":\"a\",\"ports\":[{\"containerPort\":1}]},{\"name\":\"b\","
-         "\"ports\":[{\"containerPort\":2,\"name\":\"pprof\"}]}]"},
-        {.name = "two types, one port",
-         CPU_ON "," G("cpu", "port", "6060") "," MEM_ON "," G("memory", "port", "6060"),
-         "side 10.1.2.3:6060 memory process_cpu"},
-        {.name = "two types, two owners",
-         CPU_ON "," G("cpu", "port", "6060") "," MEM_ON "," G("memory", "port", "9090"),
-         "main 10.1.2.3:9090 memory | side 10.1.2.3:6060 process_cpu"},
-        {.name = "one declared, one not",
-         CPU_ON "," G("cpu", "port", "8080") "," MEM_ON "," G("memory", "port", "7777"),
-         "main 10.1.2.3:7777 memory process_cpu:8080"},
-        {.name = "all types",
-         CPU_ON
-         "," MEM_ON "," G("goroutine", "scrape", "true") "," G("mutex", "scrape", "true") "," G(
-             "block", "scrape",
-             "true") "," G("fgprof", "scrape",
-                           "true") "," G("godeltaprof_memory", "scrape",
-                                         "true") "," G("godeltaprof_mutex", "scrape",
-                                                       "true") "," G("godeltaprof_block", "scrape",
-                                                                     "true") "," P("port", "6060"),
-         "side 10.1.2.3:6060" ALL_FIVE
-         " fgprof godeltaprof_memory godeltaprof_mutex godeltaprof_block"},
-        {.name = "the types of brpc",
-         G("growth", "scrape", "true") "," G("growth", "port", "8080") "," G(
-             "contention", "scrape", "true") "," G("contention", "port", "8080"),
-         "main 10.1.2.3:8080 growth contention"},
-        {.name = "only one says true",
-         CPU_ON "," G("cpu", "port", "6060") "," G("memory", "scrape",
-                                                   "false") "," G("memory", "port", "6060"),
-         "side 10.1.2.3:6060 process_cpu"},
-        {.name = "a wrong number is for the scraper to refuse, once",
-         CPU_ON "," G("cpu", "port", "http") "," MEM_ON "," G("memory", "port", "6060"),
-         "main 10.1.2.3:8080 process_cpu:http | side 10.1.2.3:6060 memory"},
-        {.name = "no port at all is declared",
-         CPU_ON "," G("cpu", "port", "6060"),
-         "a 10.1.2.3:6060 process_cpu",
-         "\"containers\":[{\"name\":\"a\"},{\"name\":\"b\"}]"},
-        {.name = "two containers declare it: the first",
-         CPU_ON "," G("cpu", "port", "1"),
+         "\"ports\":[{\"containerPort\":2,\"name\":\"pprof\"}]}]",
+         "Running"},
+        ROW("two types, one port",
+            "cpu.scrape=true cpu.port=6060 memory.scrape=true memory.port=6060",
+            "side 10.1.2.3:6060 memory process_cpu"),
+        ROW("two types, two owners",
+            "cpu.scrape=true cpu.port=6060 memory.scrape=true memory.port=9090",
+            "main 10.1.2.3:9090 memory | side 10.1.2.3:6060 process_cpu"),
+        ROW("one declared, one not",
+            "cpu.scrape=true cpu.port=8080 memory.scrape=true memory.port=7777",
+            "main 10.1.2.3:7777 memory process_cpu:8080"),
+        ROW("all types",
+            "cpu.scrape=true memory.scrape=true goroutine.scrape=true mutex.scrape=true "
+            "block.scrape=true fgprof.scrape=true godeltaprof_memory.scrape=true "
+            "godeltaprof_mutex.scrape=true godeltaprof_block.scrape=true p/port=6060",
+            "side 10.1.2.3:6060" ALL_FIVE
+            " fgprof godeltaprof_memory godeltaprof_mutex godeltaprof_block"),
+        ROW("the types of brpc",
+            "growth.scrape=true growth.port=8080 contention.scrape=true contention.port=8080",
+            "main 10.1.2.3:8080 growth contention"),
+        ROW("only one says true",
+            "cpu.scrape=true cpu.port=6060 memory.scrape=false memory.port=6060",
+            "side 10.1.2.3:6060 process_cpu"),
+        ROW("a wrong number is for the scraper to refuse, once",
+            "cpu.scrape=true cpu.port=http memory.scrape=true memory.port=6060",
+            "main 10.1.2.3:8080 process_cpu:http | side 10.1.2.3:6060 memory"),
+        {"no port at all is declared", "cpu.scrape=true cpu.port=6060",
+         "a 10.1.2.3:6060 process_cpu", "\"containers\":[{\"name\":\"a\"},{\"name\":\"b\"}]",
+         "Running"},
+        {"two containers declare it: the first", "cpu.scrape=true cpu.port=1",
          "a 10.1.2.3:1 process_cpu",
          "\"containers\":[{\"name\":\"a\",\"ports\":[{\"containerPort\":1}]},{\"name\":\"b\","
-         "\"ports\":[{\"containerPort\":1}]}]"},
+         "\"ports\":[{\"containerPort\":1}]}]",
+         "Running"},
     };
     CHECK_ROWS(*state, rows);
 }
@@ -279,24 +275,18 @@ TEST_WITH(test_grafana, setup, teardown)
 TEST_WITH(test_others, setup, teardown)
 {
     static const struct row rows[] = {
-        {.name = "pyroscope.io",
-         P("scrape", "true") "," P("port", "6060"),
-         "side 10.1.2.3:6060" ALL_FIVE},
-        {.name = "types off",
-         P("scrape", "true") "," P("port", "8080") "," P("profile-mem-enabled", "false") "," P(
-             "profile-goroutines-enabled",
-             "false") "," P("profile-mutex-enabled",
-                            "false") "," P("profile-block-enabled",
-                                           "false") "," P("profile-cpu-enabled", "true"),
-         "main 10.1.2.3:8080 process_cpu"},
-        {.name = "no port", P("scrape", "true"), ""},
-        {.name = "profefe has a default", E("enable", "true"), "side 10.1.2.3:6060" ALL_FIVE},
-        {.name = "profefe with a port",
-         E("enable", "true") "," E("port", "9090"),
-         "main 10.1.2.3:9090" ALL_FIVE},
-        {.name = "one type has a port of its own",
-         P("scrape", "true") "," P("port", "6060") "," G("memory", "port", "8080"),
-         "main 10.1.2.3:8080 memory | side 10.1.2.3:6060 block goroutine mutex process_cpu"},
+        ROW("pyroscope.io", "p/scrape=true p/port=6060", "side 10.1.2.3:6060" ALL_FIVE),
+        ROW("types off",
+            "p/scrape=true p/port=8080 p/profile-mem-enabled=false "
+            "p/profile-goroutines-enabled=false "
+            "p/profile-mutex-enabled=false p/profile-block-enabled=false "
+            "p/profile-cpu-enabled=true",
+            "main 10.1.2.3:8080 process_cpu"),
+        ROW("no port", "p/scrape=true", ""),
+        ROW("profefe has a default", "e/enable=true", "side 10.1.2.3:6060" ALL_FIVE),
+        ROW("profefe with a port", "e/enable=true e/port=9090", "main 10.1.2.3:9090" ALL_FIVE),
+        ROW("one type has a port of its own", "p/scrape=true p/port=6060 memory.port=8080",
+            "main 10.1.2.3:8080 memory | side 10.1.2.3:6060 block goroutine mutex process_cpu"),
     };
     CHECK_ROWS(*state, rows);
 }
@@ -304,14 +294,14 @@ TEST_WITH(test_others, setup, teardown)
 TEST_WITH(test_refused, setup, teardown)
 {
     static const struct row rows[] = {
-        {.name = "no annotation", "", ""},
-        {.name = "another value", G("cpu", "scrape", "yes") "," G("cpu", "port", "6060"), ""},
-        {.name = "false", P("scrape", "false") "," P("port", "6060"), ""},
-        {.name = "a wrong type", G("cpus", "scrape", "true") "," G("cpus", "port", "6060"), ""},
-        {.name = "pending", CPU_ON "," G("cpu", "port", "6060"), "", NULL, "Pending"},
-        {.name = "succeeded", CPU_ON "," G("cpu", "port", "6060"), "", NULL, "Succeeded"},
-        {.name = "failed", CPU_ON "," G("cpu", "port", "6060"), "", NULL, "Failed"},
-        {.name = "truer", G("cpu", "scrape", "truer") "," G("cpu", "port", "6060"), ""},
+        ROW("no annotation", "", ""),
+        ROW("another value", "cpu.scrape=yes cpu.port=6060", ""),
+        ROW("false", "p/scrape=false p/port=6060", ""),
+        ROW("a wrong type", "cpus.scrape=true cpus.port=6060", ""),
+        {"pending", "cpu.scrape=true cpu.port=6060", "", CONTAINERS, "Pending"},
+        {"succeeded", "cpu.scrape=true cpu.port=6060", "", CONTAINERS, "Succeeded"},
+        {"failed", "cpu.scrape=true cpu.port=6060", "", CONTAINERS, "Failed"},
+        ROW("truer", "cpu.scrape=truer cpu.port=6060", ""),
     };
     CHECK_ROWS(*state, rows);
 }
@@ -355,19 +345,10 @@ TEST_WITH(test_labels, setup, teardown)
 {
     SCOPED(buf) json = testing_buf(1 << 20);
     SCOPED(buf) got = testing_buf(1 << 20);
-    pod_json(
-        CPU_ON "," G("cpu", "port_name", "debug") "," G("cpu", "path", "/x/cpu") "," G(
-            "cpu", "scheme",
-            "http") "," P("scheme",
-                          "https") "," P("path",
-                                         "/app/debug/pprof/") ",\"" GRAFANA
-                                                              "service_name\":\"svc\",\"" GRAFANA
-                                                              "service_repository\":\"https://git/"
-                                                              "x\",\"" GRAFANA
-                                                              "service_git_ref\":\"v1\",\"" GRAFANA
-                                                              "service_root_path\":\"cmd/x\"," P(
-                                                                  "application-name", "other"),
-        CONTAINERS, "Running", &json);
+    pod_json("cpu.scrape=true cpu.port_name=debug cpu.path=/x/cpu cpu.scheme=http p/scheme=https "
+             "p/path=/app/debug/pprof/ service_name=svc service_repository=https://git/x "
+             "service_git_ref=v1 service_root_path=cmd/x p/application-name=other",
+             CONTAINERS, "Running", &json);
     run_pod(*state, json.data, &got, check_labels, "");
     CHECK_STR(got.data, "side 10.1.2.3:6060 process_cpu", "");
 }
@@ -382,26 +363,20 @@ static void check_service(const struct labels *l, const char *row)
 /* The first of these annotations names the service. */
 TEST_WITH(test_service_name, setup, teardown)
 {
-    static const struct {
-        const char *annotation;
-        const char *want;
-    } rows[] = {
-        {E("service", "e"), "e"},
-        {P("application-name", "d"), "d"},
-        {P("service_name", "c"), "c"},
-        {"\"resource.opentelemetry.io/service.name\":\"b\"", "b"},
-        {"\"" GRAFANA "service_name\":\"a\"", "a"},
+    static const struct text_case rows[] = {
+        {"e/service=e", "e"},      {"p/application-name=d", "d"}, {"p/service_name=c", "c"},
+        {"o/service.name=b", "b"}, {"service_name=a", "a"},
     };
     SCOPED(buf) annotations = testing_buf(1 << 20);
-    buf_puts(&annotations, P("scrape", "true") "," P("port", "6060"));
+    buf_puts(&annotations, "p/scrape=true p/port=6060");
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         SCOPED(buf) json = testing_buf(1 << 20);
         SCOPED(buf) got = testing_buf(1 << 20);
-        buf_printf(&annotations, ",%s", rows[i].annotation);
+        buf_printf(&annotations, " %s", rows[i].text);
         pod_json(annotations.data, CONTAINERS, "Running", &json);
         wanted_service = rows[i].want;
-        run_pod(*state, json.data, &got, check_service, rows[i].annotation);
-        CHECK_STR(got.data, "side 10.1.2.3:6060" ALL_FIVE, rows[i].annotation);
+        run_pod(*state, json.data, &got, check_service, rows[i].text);
+        CHECK_STR(got.data, "side 10.1.2.3:6060" ALL_FIVE, rows[i].text);
     }
 }
 
@@ -427,13 +402,12 @@ static int setup_rewriting(void **state)
 TEST_WITH(test_rewritten_address, setup_rewriting, teardown)
 {
     static const struct row rows[] = {
-        {.name = "declared", "\"port\":\"6060\"", "side 10.1.2.3:6060 memory process_cpu"},
-        {.name = "undeclared", "\"port\":\"1\"", "main 10.1.2.3:1 memory process_cpu"},
-        {.name = "none",
-         "",
-         "main 10.1.2.3:8080 memory process_cpu | main 10.1.2.3:9090 memory process_cpu | "
-         "side 10.1.2.3:6060 memory process_cpu | plain 10.1.2.3 memory process_cpu | "
-         "setup 10.1.2.3:7070 memory process_cpu | mesh 10.1.2.3:15000 memory process_cpu"},
+        ROW("declared", "/port=6060", "side 10.1.2.3:6060 memory process_cpu"),
+        ROW("undeclared", "/port=1", "main 10.1.2.3:1 memory process_cpu"),
+        ROW("none", "",
+            "main 10.1.2.3:8080 memory process_cpu | main 10.1.2.3:9090 memory process_cpu | "
+            "side 10.1.2.3:6060 memory process_cpu | plain 10.1.2.3 memory process_cpu | "
+            "setup 10.1.2.3:7070 memory process_cpu | mesh 10.1.2.3:15000 memory process_cpu"),
     };
     CHECK_ROWS(*state, rows);
 }
@@ -449,12 +423,12 @@ static int setup_paths(void **state)
 TEST_WITH(test_paths_differ, setup_paths, teardown)
 {
     static const struct row rows[] = {
-        {.name = "two containers",
-         "",
+        {"two containers", "",
          "a 10.1.2.3:5 memory process_cpu | b 10.1.2.3:5 memory "
          "process_cpu",
          "\"containers\":[{\"name\":\"a\",\"ports\":[{\"containerPort\":1},{\"containerPort\":2}]}"
-         ",{\"name\":\"b\"}]"},
+         ",{\"name\":\"b\"}]",
+         "Running"},
     };
     CHECK_ROWS(*state, rows);
 }
@@ -495,9 +469,10 @@ TEST_WITH(test_ipv6, setup, teardown)
     SCOPED(buf) got = testing_buf(1 << 20);
     run_pod(*state,
             "{\"kind\":\"Pod\",\"metadata\":{\"namespace\":\"n\",\"name\":\"p\",\"annotations\":"
-            "{" CPU_ON "," G("cpu", "port",
-                             "6060") "}},\"spec\":{\"containers\":[{\"name\":\"a\"}]},"
-                                     "\"status\":{\"phase\":\"Running\",\"podIP\":\"fd00::5\"}}",
+            "{\"profiles.grafana.com/cpu.scrape\":\"true\",\"profiles.grafana.com/"
+            "cpu.port\":\"6060\"}},"
+            "\"spec\":{\"containers\":[{\"name\":\"a\"}]},"
+            "\"status\":{\"phase\":\"Running\",\"podIP\":\"fd00::5\"}}",
             &got, NULL, "");
     CHECK_STR(got.data, "a [fd00::5]:6060 process_cpu", "");
 }

@@ -42,20 +42,15 @@ static void start(struct fixture *f, const char *rules)
     assert_non_null(f->rules);
 }
 
-static int setup(void **state)
+static void fixture_begin(struct fixture *f)
 {
-    struct fixture *f = calloc(1, sizeof(*f));
-    assert_non_null(f);
     f->log = testing_log_new();
     f->intern = intern_new();
     f->metrics = metrics_new();
-    *state = f;
-    return 0;
 }
 
-static int teardown(void **state)
+static void fixture_end(struct fixture *f)
 {
-    struct fixture *f = *state;
     profile_rules_free(f->rules);
     config_unref(f->config);
     metrics_free(f->metrics);
@@ -65,9 +60,9 @@ static int teardown(void **state)
     CHECK_INT(strings, 0, "no label set is left");
     intern_free(f->intern);
     testing_log_done(f->log);
-    free(f);
-    return 0;
 }
+
+FIXTURE(fixture, fixture_begin, fixture_end)
 
 static struct profile *make(struct fixture *f, uint32_t job, const char *pod)
 {

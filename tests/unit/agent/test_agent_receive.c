@@ -51,10 +51,7 @@ static enum receive_result push(struct receive_rig *g, const struct buf *profile
 
 TEST(labels_become)
 {
-    static const struct {
-        const char *labels;
-        const char *want;
-    } cases[] = {
+    static const struct text_case cases[] = {
         {"__name__=x service_name=s", "{__name__=\"x\", service_name=\"s\"}"},
         {"pod= __name__=x", "{__name__=\"x\", service_name=\"unknown_service\"}"},
         {"__name__=x service_name=s __foo__=bar __type__=t __session_id__=0123456789abcdef "
@@ -71,22 +68,18 @@ TEST(labels_become)
         SCOPED(intern) *intern = intern_new();
         SCOPED(labels_builder) *b = labels_builder_new(intern);
         struct label at[LABELS_ROOM];
-        size_t n = received_labels_sort(at, labels_of(cases[i].labels, at));
+        size_t n = received_labels_sort(at, labels_of(cases[i].text, at));
         received_labels_put(at, n, b);
-        struct labels *l = labels_builder_build(b);
+        SCOPED(labels) *l = labels_builder_build(b);
         SCOPED(buf) got = testing_buf(4096);
         testing_labels_format(l, &got);
-        CHECK_STR(got.data, cases[i].want, cases[i].labels);
-        labels_unref(l);
+        CHECK_STR(got.data, cases[i].want, cases[i].text);
     }
 }
 
 TEST(refuses_labels)
 {
-    static const struct {
-        const char *labels;
-        const char *want;
-    } cases[] = {
+    static const struct text_case cases[] = {
         {"pod=b pod=a __name__=process_cpu service_name=e12",
          "profile with labels '{__name__=\"process_cpu\", pod=\"a\", pod=\"b\", "
          "service_name=\"e12\"}' has duplicate label name: 'pod'"},
@@ -117,8 +110,8 @@ TEST(refuses_labels)
     SCOPED(buf) profile = receive_rig_profile(clock_wall_ns());
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct err err = ERR_INIT;
-        CHECK_INT(push(&g, &profile, cases[i].labels, &err), RECEIVE_BAD_LABELS, cases[i].labels);
-        CHECK_CONTAINS(err.msg, cases[i].want, cases[i].labels);
+        CHECK_INT(push(&g, &profile, cases[i].text, &err), RECEIVE_BAD_LABELS, cases[i].text);
+        CHECK_CONTAINS(err.msg, cases[i].want, cases[i].text);
     }
     CHECK_INT(testing_metric(g.metrics, "profpull_receive_profiles_total{protocol=\"push\",result="
                                         "\"bad_labels\"}"),
@@ -180,8 +173,7 @@ TEST(window)
     /* Far from the bounds, so that the speed of the machine does not matter. */
     const struct {
         const char *receive;
-        int64_t time_ns;
-        int64_t from_ns;
+        int64_t time_ns, from_ns;
         enum receive_result want;
     } cases[] = {
         {"{}", now, 0, RECEIVE_ACCEPTED},
@@ -246,11 +238,10 @@ TEST(refuses_profiles)
               RECEIVE_BAD_PROFILE, "jfr");
 
     static const struct pprof_row rows[] = {{"main", "", {1}}};
-    struct buf dash = pprof_make(&(struct pprof_spec){.types = "a-b/count"}, rows, 1);
+    SCOPED(buf) dash = pprof_make(&(struct pprof_spec){.types = "a-b/count"}, rows, 1);
     err_clear(&err);
     CHECK_INT(push(&g, &dash, "__name__=x", &err), RECEIVE_BAD_PROFILE, "dash");
     CHECK_STR(err.msg, "sample type contains -", "");
-    buf_done(&dash);
 
     /* A location that is not there. */
     SCOPED(buf) dangling = testing_buf(1000);
@@ -273,16 +264,13 @@ TEST(limits_size)
     receive_rig_start(&g, "{max_profile_size: 4KiB}", ONE);
     testing_log_expect(g.log, "pushed profile refused");
     for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
-        struct scratch *scratch = scratch_new();
+        SCOPED(scratch) *scratch = scratch_new();
         struct err err = ERR_INIT;
         struct sv packed;
-        char *plain = calloc(1, sizes[i]);
-        assert_non_null(plain);
+        SCOPED_MEMORY char *plain = testing_memory(sizes[i]);
         assert_true(gzip_deflate(scratch, (struct sv){plain, sizes[i]}, &packed));
         CHECK_INT(push_as(&g, packed, PROFILE_PPROF, "__name__=x", 0, &err), RECEIVE_TOO_LARGE, "");
         CHECK_STR(err.msg, "uncompressed profile payload size exceeds limit of 4KiB", "");
-        free(plain);
-        scratch_free(scratch);
     }
     struct err err = ERR_INIT;
     SCOPED(buf) large = receive_rig_profile(clock_wall_ns());

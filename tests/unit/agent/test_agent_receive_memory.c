@@ -90,12 +90,11 @@ static void each(const char *receive, struct sv data, enum profile_format format
 TEST(plain_and_gzip)
 {
     SCOPED(buf) b = receive_rig_profile(clock_wall_ns());
-    struct scratch *scratch = scratch_new();
+    SCOPED(scratch) *scratch = scratch_new();
     struct sv packed;
     assert_true(gzip_deflate(scratch, (struct sv){b.data, b.len}, &packed));
     each("{listen: \"127.0.0.1:0\"}", (struct sv){b.data, b.len}, PROFILE_PPROF, RECEIVE_ACCEPTED);
     each("{listen: \"127.0.0.1:0\"}", packed, PROFILE_PPROF, RECEIVE_ACCEPTED);
-    scratch_free(scratch);
 }
 
 TEST(rules)

@@ -37,8 +37,7 @@ static struct recording make_recording(void)
 
 static struct profile *make_profile(struct intern *intern, struct sv bytes)
 {
-    char *data = malloc(bytes.n);
-    assert_non_null(data);
+    char *data = testing_memory(bytes.n);
     memcpy(data, bytes.p, bytes.n);
     struct profile *p = profile_new(
         testing_labels(intern, "__name__", "jfr", "service_name", "shop", "pod", "p-1", NULL), data,

@@ -114,8 +114,7 @@ TEST(movement)
 TEST(keys)
 {
     static const struct {
-        const char *process;
-        const char *pinned;
+        const char *process, *pinned;
         bool foreign;
         const char *want;
     } cases[] = {

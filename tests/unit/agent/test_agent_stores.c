@@ -35,8 +35,7 @@ static int teardown(void **state)
     struct place *p = *state;
     stores_free(p->stores);
     testing_log_done(p->log);
-    testing_rmdir(p->dir);
-    free(p->dir);
+    testing_directory_leave(&p->dir);
     return 0;
 }
 

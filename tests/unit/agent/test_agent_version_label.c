@@ -46,7 +46,7 @@ static void check_pod(const struct relabel *rules, const struct pod *pod, const 
 {
     SCOPED(intern) *in = intern_new();
     struct relabel_scratch *scratch = relabel_scratch_new();
-    struct labels_builder *b = labels_builder_new(in);
+    SCOPED(labels_builder) *b = labels_builder_new(in);
     assert_non_null(in);
     assert_non_null(scratch);
     assert_non_null(b);
@@ -66,7 +66,6 @@ static void check_pod(const struct relabel *rules, const struct pod *pod, const 
     struct relabel_verdict v = relabel_apply(rules, scratch, b, NULL, NULL);
     CHECK_INT(v.outcome, RELABEL_KEPT, pod->image);
     CHECK_STR(labels_builder_get(b, SV("version")).p, want, pod->image);
-    labels_builder_free(b);
     relabel_scratch_free(scratch);
 }
 

@@ -8,6 +8,7 @@
 #include "alloy/alloy.h"
 #include "config/config.h"
 #include "tests/unit/lib/protocols.h"
+#include "tests/unit/lib/valid_config.h"
 
 #define DIRECTORY "tests/unit/data/alloy"
 #define TEXT_MAX ((size_t)16 * 1024 * 1024)
@@ -62,8 +63,7 @@ static void expect_no_errors(const char *what, const struct lists *l)
 /* The dump of a configuration, which is freed. */
 static char *dump(struct config *c)
 {
-    struct buf text;
-    buf_init(&text, TEXT_MAX);
+    struct buf text = testing_buf(TEXT_MAX);
     assert_true(config_dump(c, &text));
     config_unref(c);
     return buf_take(&text, NULL);
@@ -81,11 +81,9 @@ static void check_file(const char *path)
     struct config *converted =
         config_parse("converted", (struct sv){yaml.data, yaml.len}, &options, l.errors);
     expect_no_errors(yaml.data, &l);
-    char *want = dump(direct);
-    char *got = dump(converted);
+    SCOPED_MEMORY char *want = dump(direct);
+    SCOPED_MEMORY char *got = dump(converted);
     CHECK(strcmp(got, want) == 0, "%s\n--- converted:\n%s\n--- direct:\n%s", path, got, want);
-    free(want);
-    free(got);
     free_lists(&l);
 }
 
@@ -121,21 +119,20 @@ static struct config *parse(struct lists *l, const char *text)
 TEST(a_job_may_set_another_label)
 {
     struct lists l = new_lists();
-    struct config *c = parse(&l, JOB "  job_label: ''\n"
-                                     "- job_name: b\n  static_configs: [{targets: ['h:1']}]\n"
-                                     "write: [{url: 'http://h'}]\n");
+    SCOPED(config) *c = parse(&l, JOB "  job_label: ''\n"
+                                      "- job_name: b\n  static_configs: [{targets: ['h:1']}]\n"
+                                      "write: [{url: 'http://h'}]\n");
     assert_string_equal(c->jobs[0].job_label, "");
     assert_null(c->jobs[1].job_label);
-    config_unref(c);
     free_lists(&l);
 }
 
 TEST(labels_of_an_endpoint_come_before_global_ones)
 {
     struct lists l = new_lists();
-    struct config *c = parse(&l, "global: {external_labels: {a: '1', b: '2'}}\n" JOB
-                                 "write:\n- {name: x, url: 'http://h', external_labels: {b: '3', "
-                                 "c: '4'}}\n- {name: y, url: 'http://h'}\n");
+    SCOPED(config) *c = parse(&l, "global: {external_labels: {a: '1', b: '2'}}\n" JOB
+                                  "write:\n- {name: x, url: 'http://h', external_labels: {b: '3', "
+                                  "c: '4'}}\n- {name: y, url: 'http://h'}\n");
     const struct config_pairs *x = &c->endpoints[0].external_labels;
     assert_int_equal(x->n, 3);
     assert_string_equal(x->at[0].name, "a");
@@ -143,14 +140,13 @@ TEST(labels_of_an_endpoint_come_before_global_ones)
     assert_string_equal(x->at[1].value, "3");
     assert_string_equal(x->at[2].name, "c");
     assert_int_equal(c->endpoints[1].external_labels.n, 2);
-    config_unref(c);
     free_lists(&l);
 }
 
 TEST(a_custom_type_may_write_another_series)
 {
     struct lists l = new_lists();
-    struct config *c =
+    SCOPED(config) *c =
         parse(&l, JOB "  profiles: {custom: [{name: h, series: heap, path: /h}, {name: w, path: "
                       "/w}]}\nwrite: [{url: 'http://h', retry: {max_attempts: 3}}]\n");
     const struct config_type *t = &c->jobs[0].types[c->jobs[0].n_types - 2];
@@ -158,7 +154,6 @@ TEST(a_custom_type_may_write_another_series)
     assert_string_equal(t[0].name, "heap");
     assert_string_equal(t[1].name, "w");
     assert_int_equal(c->endpoints[0].max_attempts, 3);
-    config_unref(c);
     free_lists(&l);
 }
 
@@ -242,19 +237,17 @@ TEST(mistakes_of_both_stages_come_together)
         struct config_options options = make_options(&l);
         char *directory = testing_mkdtemp();
         char path[512];
-        SCOPED(buf) text;
         testing_write_file(directory, "x.alloy", cases[i].text);
         snprintf(path, sizeof(path), "%s/x.alloy", directory);
         assert_null(config_load(path, &options, l.errors));
-        buf_init(&text, TEXT_MAX);
+        SCOPED(buf) text = testing_buf(TEXT_MAX);
         SCOPED(buf) want = testing_buf(TEXT_MAX);
         config_errors_format(l.errors, &text);
         for (const char *line = cases[i].want; *line != '\0'; line = strchr(line, '\n') + 1) {
             buf_printf(&want, "%s/%.*s\n", directory, (int)strcspn(line, "\n"), line);
         }
         CHECK_STR(text.data, want.data, cases[i].text);
-        testing_rmdir(directory);
-        free(directory);
+        testing_directory_leave(&directory);
         free_lists(&l);
     }
 }

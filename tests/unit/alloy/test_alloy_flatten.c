@@ -57,8 +57,7 @@ static void show(const struct yaml_node *n, bool from_yaml, int indent, struct b
         return;
     }
     buf_puts(out, n->n_items == 0 ? " nothing\n" : "\n");
-    struct yaml_item *items = malloc((n->n_items + 1) * sizeof(*items));
-    assert_non_null(items);
+    SCOPED_MEMORY struct yaml_item *items = testing_memory((n->n_items + 1) * sizeof(*items));
     for (size_t i = 0; i < n->n_items; i++) {
         items[i] = n->items[i];
     }
@@ -74,7 +73,6 @@ static void show(const struct yaml_node *n, bool from_yaml, int indent, struct b
         }
         show(items[i].value, from_yaml, indent + 2, out);
     }
-    free(items);
 }
 
 static void show_messages(const struct config_errors *e, const char *kind, struct buf *out)
@@ -119,10 +117,9 @@ SCOPED_VALUE(run, done)
 static char *read_file(const char *name, const char *ending)
 {
     char path[512];
-    struct buf text;
     struct err err = ERR_INIT;
     snprintf(path, sizeof(path), DIRECTORY "/%s%s", name, ending);
-    buf_init(&text, TEXT_MAX);
+    struct buf text = testing_buf(TEXT_MAX);
     CHECK(file_read(path, TEXT_MAX - 1, &text, &err), "%s: %s", path, err.msg);
     buf_putc(&text, '\0');
     return buf_take(&text, NULL);

@@ -7,6 +7,7 @@
 #include "alloy/syntax.h"
 #include "config/config.h"
 #include "config/texts.h"
+#include "tests/unit/lib/valid_config.h"
 
 #define ARENA_MAX ((size_t)512 * 1024 * 1024)
 
@@ -273,8 +274,7 @@ TEST(an_error_costs_one_statement)
 static char *repeat(const char *before, const char *unit, size_t n, const char *after)
 {
     size_t size = strlen(before) + n * strlen(unit) + strlen(after) + 1;
-    char *text = malloc(size);
-    assert_non_null(text);
+    char *text = testing_memory(size);
     char *at = stpcpy(text, before);
     for (size_t i = 0; i < n; i++) {
         at = stpcpy(at, unit);
@@ -286,11 +286,9 @@ static char *repeat(const char *before, const char *unit, size_t n, const char *
 TEST(limits_are_errors)
 {
     static const struct {
-        const char *before;
-        const char *unit;
+        const char *before, *unit;
         size_t n;
-        const char *after;
-        const char *want;
+        const char *after, *want;
     } cases[] = {
         {"a = ", "(", 2000000, "1", "nested more than 64 deep"},
         {"a = ", "[", 10000, "", "nested more than 64 deep"},
@@ -313,11 +311,9 @@ TEST(limits_are_errors)
     }
     /* Just within them. */
     SCOPED_MEMORY char *text = repeat("a = ", "(", 63, "1");
-    char *whole = repeat(text, ")", 63, "");
-    char *got = parse(sv_from(whole));
+    SCOPED_MEMORY char *whole = repeat(text, ")", 63, "");
+    SCOPED_MEMORY char *got = parse(sv_from(whole));
     assert_string_equal(got, "a = 1");
-    free(got);
-    free(whole);
 }
 
 TEST(a_nul_is_refused)
@@ -328,8 +324,8 @@ TEST(a_nul_is_refused)
 
 TEST(texts_of_expressions_are_kept)
 {
-    struct arena *arena = arena_new(ARENA_MAX);
-    struct config_errors *errors = config_errors_new();
+    SCOPED(arena) *arena = arena_new(ARENA_MAX);
+    SCOPED(config_errors) *errors = config_errors_new();
     const struct alloy_expr *e = alloy_parse_expr(SV(" f( a.b ,\n\"x\") + (1 ) "), arena, errors);
     assert_non_null(e);
     assert_true(sv_eq_str(e->source, "f( a.b ,\n\"x\") + (1 )"));
@@ -339,8 +335,6 @@ TEST(texts_of_expressions_are_kept)
     assert_int_equal(e->left->items[0].value->at.column, 7);
     assert_null(alloy_parse_expr(SV("1 2"), arena, errors));
     assert_int_equal(config_errors_count(errors), 1);
-    arena_free(arena);
-    config_errors_free(errors);
 }
 
 TEST(texts_are_known_by_their_beginning)

@@ -49,12 +49,11 @@ static inline void stored_put_three(struct store *s, int64_t from_ns)
     static const char *const rows[3][3] = {
         {"p1", "a", "vecdemo"}, {"p2", "b", "vecdemo"}, {"p3", "c", "vecdemo3"}};
     for (int i = 0; i < 3; i++) {
-        struct buf data = stored_file(rows[i][0]);
+        SCOPED(buf) data = stored_file(rows[i][0]);
         struct label labels[] = {stored_label("__name__", "process_cpu"),
                                  stored_label("pod", rows[i][1]),
                                  stored_label("service_name", rows[i][2])};
         stored_put(s, labels, 3, (struct sv){data.data, data.len}, from_ns + i * 15 * NS_PER_S);
-        buf_done(&data);
     }
 }
 

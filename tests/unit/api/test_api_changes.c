@@ -3,44 +3,26 @@
 
 #include <jansson.h>
 
-#include "tests/unit/api/exchange_rig.h"
+#include "tests/unit/api/store_world.h"
 #include "tests/unit/lib/rollout.h"
 
 #define RANGE "from=1795305600&until=1795312800"
 
-struct world_of {
-    struct store_rig rig;
-    struct rig_process process;
-};
-
-static int setup(void **state)
+static void world_begin(struct world *w)
 {
-    struct world_of *w = calloc(1, sizeof(*w));
-    assert_non_null(w);
-    store_rig_init(&w->rig);
-    w->process = (struct rig_process){.sets = ROUTE_QUERY,
-                                      .metrics = w->rig.metrics,
-                                      .served = {.store = w->rig.store, .version = "1.2.3"}};
+    store_world_init(w);
     rollout_put(&w->rig, "cart", 40, 60);
     rollout_put(&w->rig, "same", 40, 40);
-    *state = w;
-    return 0;
 }
 
-static int teardown(void **state)
-{
-    struct world_of *w = *state;
-    store_rig_done(&w->rig);
-    free(w);
-    return 0;
-}
+FIXTURE(world, world_begin, store_world_done)
 
 /* Asks, and returns the JSON, which the caller releases. */
-static json_t *get(const struct world_of *w, const char *query, int status)
+static json_t *get(const struct world *w, const char *query, int status)
 {
     char head[2048];
     (void)snprintf(head, sizeof(head), "GET /api/v1/changes?%s HTTP/1.1\r\n", query);
-    SCOPED(rig_answer) a = rig_ask(&w->process, head, SV(""));
+    SCOPED(rig_answer) a = rig_ask(&w->options, head, SV(""));
     CHECK_INT(a.status, status, query);
     CHECK_STR(a.type, "application/json", query);
     json_t *root = json_loads(a.body, 0, NULL);
@@ -56,8 +38,8 @@ static const char *text(const json_t *o, const char *name)
 
 TEST_WITH(service, setup, teardown)
 {
-    const struct world_of *w = *state;
-    json_t *root = get(w, "service=cart&limit=3&" RANGE, 200);
+    const struct world *w = *state;
+    json_auto_t *root = get(w, "service=cart&limit=3&" RANGE, 200);
     CHECK_STR(text(root, "state"), "changed", "state");
     CHECK_STR(text(json_object_get(root, "base"), "version"), "1.0", "base");
     CHECK_STR(text(json_object_get(root, "new"), "version"), "2.0", "new");
@@ -77,12 +59,11 @@ TEST_WITH(service, setup, teardown)
                "&base_until=1795307000",
                200);
     CHECK_STR(text(root, "state"), "changed", "ranges");
-    json_decref(root);
 }
 
-TEST_ON(const struct world_of *w, services)
+TEST_ON(const struct world *w, services)
 {
-    json_t *root = get(w, RANGE, 200);
+    json_auto_t *root = get(w, RANGE, 200);
     const json_t *list = json_object_get(root, "services");
     assert_int_equal(json_array_size(list), 2);
     CHECK_STR(text(json_array_get(list, 0), "service"), "cart", "by name, at the same time");
@@ -90,15 +71,11 @@ TEST_ON(const struct world_of *w, services)
     json_decref(root);
     root = get(w, "limit=1&" RANGE, 200);
     assert_int_equal(json_integer_value(json_object_get(root, "leftOut")), 1);
-    json_decref(root);
 }
 
-TEST_ON(const struct world_of *w, mistakes)
+TEST_ON(const struct world *w, mistakes)
 {
-    static const struct {
-        const char *query;
-        const char *error;
-    } cases[] = {
+    static const struct text_case cases[] = {
         {"service=cart&from=1795312800&until=1795305600", "from must be before until"},
         {"service=cart&limit=0&" RANGE, "limit: expected a number from 1 to 1000"},
         {"service=cart&limit=x&" RANGE, "limit: expected a number from 1 to 1000"},
@@ -111,8 +88,7 @@ TEST_ON(const struct world_of *w, mistakes)
          "base_from must be before base_until"},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        json_t *root = get(w, cases[i].query, 400);
-        CHECK_CONTAINS(text(root, "error"), cases[i].error, cases[i].query);
-        json_decref(root);
+        json_auto_t *root = get(w, cases[i].text, 400);
+        CHECK_CONTAINS(text(root, "error"), cases[i].want, cases[i].text);
     }
 }

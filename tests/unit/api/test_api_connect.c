@@ -7,6 +7,8 @@
 #include "pprof/gzip.h"
 #include "tests/unit/api/exchange_rig.h"
 
+SCOPED_POINTER(scratch, scratch_free)
+
 #define GET_SETTINGS "/settings.v1.SettingsService/Get"
 #define SET_SETTING "/settings.v1.SettingsService/Set"
 #define DELETE_SETTING "/settings.v1.SettingsService/Delete"
@@ -18,9 +20,8 @@ struct fixture {
     struct testing_log *log;
 };
 
-static int setup(void **state)
+static void fixture_begin(struct fixture *f)
 {
-    struct fixture *f = calloc(1, sizeof(*f));
     f->log = testing_log_new();
     f->options = (struct rig_process){
         .sets = ROUTE_QUERY,
@@ -28,19 +29,16 @@ static int setup(void **state)
         .served.settings = settings_new(NULL, testing_log(f->log)),
         .served.version = "1.2.3",
     };
-    *state = f;
-    return 0;
 }
 
-static int teardown(void **state)
+static void fixture_end(struct fixture *f)
 {
-    struct fixture *f = *state;
     settings_free(f->options.served.settings);
     metrics_free(f->options.metrics);
     testing_log_done(f->log);
-    free(f);
-    return 0;
 }
+
+FIXTURE(fixture, fixture_begin, fixture_end)
 
 /* Asks for the version. */
 struct row {
@@ -153,7 +151,7 @@ TEST_ON(struct fixture *f, calls_are_counted_by_their_code)
 
 TEST_ON(struct fixture *f, a_compressed_request_is_bounded)
 {
-    struct scratch *scratch = scratch_new();
+    SCOPED(scratch) *scratch = scratch_new();
     static char blanks[2 * 1024 * 1024];
     struct sv packed;
     memset(blanks, ' ', sizeof(blanks));
@@ -168,7 +166,6 @@ TEST_ON(struct fixture *f, a_compressed_request_is_bounded)
     CHECK_INT(a.status, 429, a.body);
     CHECK_CONTAINS(a.body, "resource_exhausted", "bomb");
     rig_answer_done(&a);
-    scratch_free(scratch);
 }
 
 TEST_ON(struct fixture *f, memory_of_a_request_is_bounded)
@@ -225,12 +222,11 @@ TEST_ON(struct fixture *f, a_setting_without_a_time_is_of_now)
 {
     int64_t before = clock_wall_ns() / NS_PER_MS;
     SCOPED(rig_answer) a = rig_call(&f->options, SET_SETTING, "{\"setting\":{\"name\":\"x\"}}");
-    json_t *json = json_loads(a.body, 0, NULL);
+    json_auto_t *json = json_loads(a.body, 0, NULL);
     const char *at =
         json_string_value(json_object_get(json_object_get(json, "setting"), "modifiedAt"));
     assert_non_null(at);
     assert_true(strtoll(at, NULL, 10) >= before);
-    json_decref(json);
 }
 
 TEST_ON(struct fixture *f, settings_outlive_the_process_in_a_directory)
@@ -315,10 +311,9 @@ TEST_ON(struct fixture *f, build_information_is_that_of_prometheus)
 {
     SCOPED(rig_answer)
     a = rig_ask(&f->options, "GET /api/v1/status/buildinfo HTTP/1.1\r\n", SV(""));
-    json_t *json = json_loads(a.body, 0, NULL);
+    json_auto_t *json = json_loads(a.body, 0, NULL);
     const json_t *data = json_object_get(json, "data");
     CHECK_STR(json_string_value(json_object_get(json, "status")), "success", a.body);
     CHECK_STR(json_string_value(json_object_get(data, "version")), "1.2.3", a.body);
     assert_int_equal(json_object_size(data), 6);
-    json_decref(json);
 }

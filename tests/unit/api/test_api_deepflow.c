@@ -6,8 +6,7 @@
 #include <stdlib.h>
 
 #include "api/deepflow.h"
-#include "tests/unit/api/exchange_rig.h"
-#include "tests/unit/lib/store_rig.h"
+#include "tests/unit/api/store_world.h"
 
 #define T0 (INT64_C(1795307400) * NS_PER_S)
 #define MINUTE (60 * NS_PER_S)
@@ -18,13 +17,7 @@
     "{\"app_service\":\"" service "\",\"profile_event_type\":\"" event                             \
     "\",\"profile_language_type\":\"Golang\"," WINDOW more "}"
 
-struct world {
-    struct store_rig rig;
-    struct rig_process options;
-    char cart_id[STORE_ID_LENGTH + 1];
-};
-
-static void put_all(struct world *w)
+static void world_begin(struct world *w)
 {
     static const struct pprof_row cpu[] = {{"hash work main", NULL, {5, 50000000}},
                                            {"main", NULL, {1, 10000000}}};
@@ -35,8 +28,9 @@ static void put_all(struct world *w)
                                               {"gone main", NULL, {1, 7}}};
     static const struct pprof_row after[] = {{"alloc main", NULL, {2, 300}}};
     struct store_rig *r = &w->rig;
+    store_world_init(w);
     rig_put(r, "__name__=process_cpu,app=web,namespace=shop,pod=a,service_name=cart", T0,
-            "samples/count cpu/nanoseconds", cpu, 2, w->cart_id);
+            "samples/count cpu/nanoseconds", cpu, 2, w->ids[0]);
     rig_put(r, "__name__=process_cpu,instance=10.1.2.3:6060,pod=b,service_name=cart", T0 + MINUTE,
             "samples/count cpu/nanoseconds", more, 1, NULL);
     rig_put(r, "__name__=process_cpu,pod=c,service_name=native", T0, "cpu/nanoseconds", time, 2,
@@ -53,26 +47,7 @@ static void put_all(struct world *w)
             NULL);
 }
 
-static int setup(void **state)
-{
-    struct world *w = calloc(1, sizeof(*w));
-    assert_non_null(w);
-    store_rig_init(&w->rig);
-    w->options = (struct rig_process){.sets = ROUTE_QUERY,
-                                      .metrics = w->rig.metrics,
-                                      .served = {.store = w->rig.store, .version = "1.2.3"}};
-    put_all(w);
-    *state = w;
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    struct world *w = *state;
-    store_rig_done(&w->rig);
-    free(w);
-    return 0;
-}
+FIXTURE(world, world_begin, store_world_done)
 
 static struct rig_answer ask(const struct world *w, const char *query, const char *json)
 {
@@ -111,8 +86,7 @@ static void print_nodes(const json_t *result, struct buf *out)
     size_t n = json_array_size(nodes);
     assert_true(n <= 64);
     for (size_t i = 0; i < n; i++) {
-        struct buf line;
-        buf_init(&line, 4096);
+        struct buf line = testing_buf(4096);
         print_path(functions, nodes, i, &line);
         buf_printf(&line, " %lld/%lld|",
                    (long long)json_integer_value(json_array_get(json_array_get(nodes, i), 2)),
@@ -130,19 +104,17 @@ static void check_nodes(const struct world *w, const char *json, const char *wan
 {
     SCOPED(buf) text = testing_buf(16384);
     SCOPED(rig_answer) a = ask(w, "", json);
-    json_t *root = json_loads(a.body, 0, NULL);
+    json_auto_t *root = json_loads(a.body, 0, NULL);
     CHECK_INT(a.status, 200, json);
     CHECK_STR(json_string_value(json_object_get(root, "OPT_STATUS")), "SUCCESS", json);
     print_nodes(json_object_get(root, "result"), &text);
     CHECK_STR(text.data, want, json);
-    json_decref(root);
 }
 
 TEST_WITH(what_counts_for_an_event, setup, teardown)
 {
     static const struct {
-        const char *json;
-        const char *nodes;
+        const char *json, *nodes;
     } cases[] = {
         /* CPU in samples, summed up over processes and time. */
         {ASK("cart", "cpu", ""),
@@ -183,8 +155,7 @@ TEST_ON(const struct world *w, filters_by_tags)
         "cart 0/6|cart;main 1/6|cart;main;work 0/5|cart;main;work;hash 5/5|";
     static const char only_b[] = "cart 0/4|cart;main 0/4|cart;main;idle 4/4|";
     static const struct {
-        const char *json;
-        const char *nodes;
+        const char *json, *nodes;
     } cases[] = {
         {ASK("cart", "cpu", ",\"tag_filter\":\"pod='a'\""), only_a},
         {ASK("cart", "cpu", ",\"tag_filter\":\"pod_ns='shop'\""), only_a},
@@ -210,7 +181,7 @@ TEST_ON(const struct world *w, filters_by_tags)
     }
     char json[512];
     (void)snprintf(json, sizeof(json), ASK("cart", "cpu", ",\"tag_filter\":\"profile_id='%s'\""),
-                   w->cart_id);
+                   w->ids[0]);
     check_nodes(w, json, only_a);
 }
 
@@ -220,16 +191,14 @@ static void check_body(const struct world *w, const char *query, const char *jso
                        const char *want)
 {
     SCOPED(rig_answer) a = ask(w, query, json);
-    json_t *got = json_loads(a.body, 0, NULL);
-    json_t *expected = json_loads(want, 0, NULL);
+    json_auto_t *got = json_loads(a.body, 0, NULL);
+    json_auto_t *expected = json_loads(want, 0, NULL);
     assert_non_null(expected);
     CHECK_INT(a.status, status, json);
     if (!json_equal(got, expected)) {
         CHECK_STR(a.body, want, json);
     }
     CHECK_STR(a.type, "application/json; charset=utf-8", json);
-    json_decref(got);
-    json_decref(expected);
 }
 
 #define SUCCESS(result) "{\"OPT_STATUS\":\"SUCCESS\",\"DESCRIPTION\":\"\",\"result\":" result
@@ -268,8 +237,7 @@ TEST_ON(const struct world *w, mistakes)
     static const struct {
         const char *json;
         int status;
-        const char *name;
-        const char *text;
+        const char *name, *text;
     } cases[] = {
         {"", 400, "INVALID_POST_DATA", "line 1"},
         {"[]", 400, "INVALID_POST_DATA", "expected an object"},
@@ -304,14 +272,13 @@ TEST_ON(const struct world *w, mistakes)
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         SCOPED(rig_answer) a = ask(w, "", cases[i].json);
-        json_t *root = json_loads(a.body, 0, NULL);
+        json_auto_t *root = json_loads(a.body, 0, NULL);
         CHECK_INT(a.status, cases[i].status, cases[i].json);
         CHECK_STR(json_string_value(json_object_get(root, "OPT_STATUS")), cases[i].name,
                   cases[i].json);
         CHECK_CONTAINS(json_string_value(json_object_get(root, "DESCRIPTION")), cases[i].text,
                        cases[i].json);
         assert_true(json_is_null(json_object_get(root, "result")));
-        json_decref(root);
     }
 }
 

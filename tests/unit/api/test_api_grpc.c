@@ -12,6 +12,8 @@
 #include "pprof/gzip.h"
 #include "tests/unit/api/exchange_rig.h"
 
+SCOPED_POINTER(scratch, scratch_free)
+
 #define VERSION "/version.v1.Version/Version"
 #define SET_SETTING "/settings.v1.SettingsService/Set"
 #define DELETE_SETTING "/settings.v1.SettingsService/Delete"
@@ -32,9 +34,8 @@ static bool ready(void *arg, struct buf *text)
     return f->ready;
 }
 
-static int setup(void **state)
+static void fixture_begin(struct fixture *f)
 {
-    struct fixture *f = calloc(1, sizeof(*f));
     f->log = testing_log_new();
     f->ready = true;
     f->process = (struct rig_process){
@@ -45,19 +46,16 @@ static int setup(void **state)
         .served.ready = ready,
         .served.arg = f,
     };
-    *state = f;
-    return 0;
 }
 
-static int teardown(void **state)
+static void fixture_end(struct fixture *f)
 {
-    struct fixture *f = *state;
     settings_free(f->process.served.settings);
     metrics_free(f->process.metrics);
     testing_log_done(f->log);
-    free(f);
-    return 0;
 }
+
+FIXTURE(fixture, fixture_begin, fixture_end)
 
 /* A request with these lines of headers besides its type. */
 static struct rig_answer call(const struct fixture *f, const char *path, const char *type,
@@ -192,8 +190,7 @@ TEST_ON(struct fixture *f, failures_of_grpc_web_are_in_the_body)
     assert_memory_equal(a.body, want.p, want.n);
     rig_answer_done(&a);
     a = call(f, LABEL_VALUES, "application/grpc-web-text", "", SV("AAAA"));
-    struct buf plain;
-    buf_init(&plain, 1000);
+    SCOPED(buf) plain = testing_buf(1000);
     assert_true(base64_decode((struct sv){a.body, a.n}, &plain));
     CHECK_CONTAINS(plain.data + 5, "grpc-status: 3\r\ngrpc-message: the frame of a message", "");
     rig_answer_done(&a);
@@ -203,7 +200,6 @@ TEST_ON(struct fixture *f, failures_of_grpc_web_are_in_the_body)
     assert_true(base64_decode((struct sv){a.body, a.n}, &plain));
     CHECK_CONTAINS(plain.data + 5, "grpc-message: the body is not base64", "");
     rig_answer_done(&a);
-    buf_done(&plain);
 }
 
 /* Each method fails over gRPC with the code and the text that it has over Connect. */
@@ -223,10 +219,9 @@ TEST_ON(struct fixture *f, codes_and_texts_are_those_of_connect)
         {"/vcs.v1.VCSService/GithubApp", SV(""), "unimplemented", 12},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        SCOPED(buf) frame;
         char want[64];
         char json[64];
-        buf_init(&frame, 1000);
+        SCOPED(buf) frame = testing_buf(1000);
         buf_append(&frame, "\0\0\0\0", 4);
         buf_putc(&frame, (char)rows[i].message.n);
         buf_append(&frame, rows[i].message.p, rows[i].message.n);
@@ -250,8 +245,7 @@ TEST_ON(struct fixture *f, codes_and_texts_are_those_of_connect)
 
 TEST(messages_are_percent_encoded)
 {
-    SCOPED(buf) out;
-    buf_init(&out, 1000);
+    SCOPED(buf) out = testing_buf(1000);
     rpc_put_message(&out, SV("100% of \"x\"\n\xc3\xa4\x7f~"));
     CHECK_STR(out.data, "100%25 of \"x\"%0A%C3%A4%7F~", "");
 }
@@ -261,13 +255,11 @@ TEST(messages_are_percent_encoded)
 TEST_ON(struct fixture *f, messages_may_be_compressed_both_ways)
 {
     char value[5000];
-    SCOPED(buf) json;
-    SCOPED(buf) frame;
     struct sv packed;
-    struct scratch *s = scratch_new();
+    SCOPED(scratch) *s = scratch_new();
     memset(value, 'v', sizeof(value));
-    buf_init(&json, 100000);
-    buf_init(&frame, 100000);
+    SCOPED(buf) json = testing_buf(100000);
+    SCOPED(buf) frame = testing_buf(100000);
     buf_printf(&json, "{\"setting\":{\"name\":\"n\",\"value\":\"%.*s\"}}", (int)sizeof(value),
                value);
     assert_true(gzip_deflate(s, (struct sv){json.data, json.len}, &packed));
@@ -292,7 +284,6 @@ TEST_ON(struct fixture *f, messages_may_be_compressed_both_ways)
     assert_true(a.n > sizeof(value));
     assert_null(strstr(a.headers, "grpc-encoding"));
     rig_answer_done(&a);
-    scratch_free(s);
 }
 
 TEST(timeouts)
@@ -336,14 +327,12 @@ TEST_ON(struct fixture *f, the_health_of_services)
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         f->ready = rows[i].ready;
         struct sv request = rows[i].request;
-        struct buf frame;
-        buf_init(&frame, 1000);
+        SCOPED(buf) frame = testing_buf(1000);
         buf_append(&frame, "\0\0\0\0", 4);
         buf_putc(&frame, (char)(request.n - 5));
         buf_append(&frame, request.p + 5, request.n - 5);
         struct rig_answer a =
             call(f, CHECK_HEALTH, "application/grpc+json", "", (struct sv){frame.data, frame.len});
-        buf_done(&frame);
         if (rows[i].body != NULL) {
             CHECK_STR(a.body + 5, rows[i].body, rows[i].name);
             CHECK_STR(a.trailers, rows[i].status, rows[i].name);

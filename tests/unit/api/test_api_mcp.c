@@ -6,9 +6,8 @@
 
 #include "api/mcp/tools.h"
 #include "api/mcp/units.h"
-#include "tests/unit/api/exchange_rig.h"
+#include "tests/unit/api/store_world.h"
 #include "tests/unit/lib/rollout.h"
-#include "tests/unit/lib/store_rig.h"
 
 #define T0_S INT64_C(1795307400)
 #define T0 (T0_S * NS_PER_S)
@@ -19,19 +18,13 @@
     "\",\"io.modelcontextprotocol/clientCapabilities\":{}}"
 #define MODERN META("2026-07-28")
 
-struct world {
-    struct store_rig rig;
-    struct rig_process options;
-};
-
 static void put(struct world *w, const char *labels, const struct pprof_row *rows, size_t n,
                 int64_t at_s)
 {
     struct pprof_spec spec = {.types = "samples/count cpu/nanoseconds",
                               .time_nanos = (T0_S + at_s) * NS_PER_S};
     SCOPED(buf) made = pprof_make(&spec, rows, n);
-    SCOPED(buf) typed;
-    buf_init(&typed, 1 << 20);
+    SCOPED(buf) typed = testing_buf(1 << 20);
     buf_append(&typed, made.data, made.len);
     /* period_type cpu/nanoseconds: these are the third and fourth string of pprof_make(). */
     buf_append(&typed, "\x5a\x04\x08\x03\x10\x04", 6);
@@ -42,8 +35,9 @@ static void put(struct world *w, const char *labels, const struct pprof_row *row
 
 /* A hundred services, each with a profile in the first and in the second five minutes. In one of
  * them a function takes more CPU in the second, under another version. */
-static void put_services(struct world *w)
+static void world_begin(struct world *w)
 {
+    store_world_init(w);
     for (int i = 0; i < SERVICES; i++) {
         for (int half = 0; half < 2; half++) {
             char labels[128];
@@ -62,26 +56,7 @@ static void put_services(struct world *w)
     }
 }
 
-static int setup(void **state)
-{
-    struct world *w = calloc(1, sizeof(*w));
-    assert_non_null(w);
-    store_rig_init(&w->rig);
-    w->options = (struct rig_process){.sets = ROUTE_QUERY,
-                                      .metrics = w->rig.metrics,
-                                      .served = {.store = w->rig.store, .version = "1.2.3"}};
-    put_services(w);
-    *state = w;
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    struct world *w = *state;
-    store_rig_done(&w->rig);
-    free(w);
-    return 0;
-}
+FIXTURE(world, world_begin, store_world_done)
 
 /* Sends a message with headers, "\r\n" at the end of each. */
 static struct rig_answer send_with(const struct world *w, const char *headers, const char *body)
@@ -182,8 +157,7 @@ TEST_WITH(clients_without_a_session_are_served, setup, teardown)
 TEST_WITH(requests_that_differ_from_their_headers_are_refused, setup, teardown)
 {
     static const struct {
-        const char *headers;
-        const char *body;
+        const char *headers, *body;
         int status;
         const char *part;
     } rows[] = {
@@ -241,8 +215,7 @@ TEST_WITH(damaged_messages_are_refused, setup, teardown)
 TEST_ON(const struct world *w, pages_of_other_sites_may_not_ask)
 {
     static const struct {
-        const char *host;
-        const char *origin;
+        const char *host, *origin;
         int status;
     } rows[] = {
         {"127.0.0.1:4041", "http://127.0.0.1:4041", 200},
@@ -268,10 +241,9 @@ TEST_WITH(descriptions_are_json_and_name_all_arguments, setup, teardown)
 {
     const struct tool *t;
     for (size_t i = 0; (t = tool_at(i)) != NULL; i++) {
-        SCOPED(buf) out;
-        buf_init(&out, 1 << 20);
+        SCOPED(buf) out = testing_buf(1 << 20);
         tool_describe(t, &out);
-        json_t *root = json_loadb(out.data, out.len, JSON_REJECT_DUPLICATES, NULL);
+        json_auto_t *root = json_loadb(out.data, out.len, JSON_REJECT_DUPLICATES, NULL);
         const json_t *properties =
             json_object_get(json_object_get(root, "inputSchema"), "properties");
         size_t n = 0;
@@ -284,7 +256,6 @@ TEST_WITH(descriptions_are_json_and_name_all_arguments, setup, teardown)
         CHECK_INT(json_object_size(properties), n, t->name);
         assert_true(
             json_is_true(json_object_get(json_object_get(root, "annotations"), "readOnlyHint")));
-        json_decref(root);
     }
 }
 
@@ -386,9 +357,7 @@ TEST_ON(struct world *w, changes_of_a_rollout_are_named)
 TEST_WITH(wrong_arguments_get_advice, setup, teardown)
 {
     static const struct {
-        const char *tool;
-        const char *args;
-        const char *part;
+        const char *tool, *args, *part;
     } rows[] = {
         {"top_functions", "\"servce\":\"x\"",
          "did you mean \"service\"?; the arguments are service"},
@@ -427,13 +396,12 @@ TEST_WITH(wrong_arguments_get_advice, setup, teardown)
 
 TEST_ON(const struct world *w, answers_are_bounded)
 {
-    char *text = call(w, "list_services", RANGE ",\"limit\":500", false);
+    SCOPED_MEMORY char *text = call(w, "list_services", RANGE ",\"limit\":500", false);
     assert_true(strlen(text) <= TOOL_BYTES_DEFAULT);
     free(text);
     text = call(w, "list_services", RANGE ",\"limit\":500,\"max_bytes\":1024", false);
     assert_true(strlen(text) <= 1024);
     CHECK_CONTAINS(text, " more left out: raise limit or max_bytes", text);
-    free(text);
 }
 
 /* Names of functions come from the profiled programs. */
@@ -450,8 +418,7 @@ TEST(units_are_spelled_out)
 {
     static const struct {
         double value;
-        const char *unit;
-        const char *want;
+        const char *unit, *want;
     } rows[] = {
         {1500000000, "nanoseconds", "1.5 seconds"},
         {7, "nanoseconds", "7 nanoseconds"},

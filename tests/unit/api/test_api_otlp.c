@@ -111,8 +111,7 @@ static void check_within(const struct otlp_limits *limits, const char *json, con
     struct err err = ERR_INIT;
     SCOPED(arena) *arena = arena_new(ARENA_MAX);
     struct sv message;
-    SCOPED(buf) out;
-    buf_init(&out, 1 << 20);
+    SCOPED(buf) out = testing_buf(1 << 20);
     bool ok = otlp_json_to_message(sv_from(json), arena, &message, &err);
     CHECK_STR(err.msg, "", json);
     assert_true(ok);
@@ -131,9 +130,8 @@ static void check(const char *json, const char *want)
 #define OF_CART(name) BASE(name) ", service.name=cart, service_name=cart}"
 #define ONE "{\"stackIndex\":1,\"values\":[\"3\"]}"
 
-static void types_get_the_names_of_scraped_profiles(void **state)
+TEST(types_get_the_names_of_scraped_profiles)
 {
-    (void)state;
     check(REQUEST(CART, "", CPU(ONE)),
           OF_CART("process_cpu") " cpu:nanoseconds (cpu:nanoseconds 1)\nwork:9;main:3 3\n");
     /* Samples of an eBPF profiler: counts become nanoseconds. */
@@ -164,9 +162,8 @@ static void types_get_the_names_of_scraped_profiles(void **state)
 }
 
 /* A CPU profile of Go has counts and nanoseconds: its counts must not become nanoseconds, too. */
-static void messages_of_one_profile_become_one(void **state)
+TEST(messages_of_one_profile_become_one)
 {
-    (void)state;
     check(REQUEST(CART, "",
                   PROFILE("3", "4", "1", "2", "10", ONE) "," PROFILE(
                       "1", "2", "1", "2", "10", "{\"stackIndex\":1,\"values\":[\"30\"]}")),
@@ -188,9 +185,8 @@ static void messages_of_one_profile_become_one(void **state)
                                                                                            "_cpu") " samples:count (cpu:nanoseconds 2)\nwork:9;main:3 3\n");
 }
 
-static void values_and_times_are_events(void **state)
+TEST(values_and_times_are_events)
 {
-    (void)state;
     check(REQUEST(CART, "",
                   CPU("{\"stackIndex\":1,\"values\":[\"3\",\"5\",6],\"timestampsUnixNano\":"
                       "[\"1\",\"2\",\"3\"]},"
@@ -214,9 +210,8 @@ static void values_and_times_are_events(void **state)
 
 /* ---- labels ---------------------------------------------------------------------------------- */
 
-static void attributes_become_labels(void **state)
+TEST(attributes_become_labels)
 {
-    (void)state;
     /* The first one of a name counts; texts and numbers only; none of ours. */
     check(REQUEST(CART "," TEXT(
                       "k8s.pod.name",
@@ -254,9 +249,8 @@ static void attributes_become_labels(void **state)
                               "work:9;main:3 3\n");
 }
 
-static void samples_have_labels_and_services(void **state)
+TEST(samples_have_labels_and_services)
 {
-    (void)state;
     check(REQUEST(CART, "",
                   CPU("{\"stackIndex\":1,\"values\":[1],\"attributeIndices\":[1,4],"
                       "\"linkIndex\":1}")),
@@ -283,9 +277,8 @@ static void samples_have_labels_and_services(void **state)
 
 /* ---- damage and limits ----------------------------------------------------------------------- */
 
-static void bad_indices_cost_their_message_only(void **state)
+TEST(bad_indices_cost_their_message_only)
 {
-    (void)state;
     check(
         REQUEST(
             CART, "",
@@ -302,9 +295,8 @@ static void bad_indices_cost_their_message_only(void **state)
             "process_cpu") " cpu:nanoseconds (cpu:nanoseconds 1)\nwork:9;main:3 3\n");
 }
 
-static void large_profiles_are_refused(void **state)
+TEST(large_profiles_are_refused)
 {
-    (void)state;
     const struct otlp_limits small = {.profile_max = 100, .total_max = 1 << 20};
     const struct otlp_limits few = {.profile_max = 1 << 20, .total_max = 200};
     check_within(&small, REQUEST(CART, "", CPU(ONE)),
@@ -316,11 +308,9 @@ static void large_profiles_are_refused(void **state)
 }
 
 /* Many attributes of one name are compared with each other, so that their number has a limit. */
-static void attributes_have_a_limit(void **state)
+TEST(attributes_have_a_limit)
 {
-    (void)state;
-    SCOPED(buf) json;
-    buf_init(&json, 1 << 20);
+    SCOPED(buf) json = testing_buf(1 << 20);
     buf_puts(&json, "{\"resourceProfiles\":[{\"resource\":{\"attributes\":[" CART);
     for (size_t i = 0; i < OTLP_LABELS_MAX; i++) {
         buf_puts(&json, "," CART);
@@ -329,13 +319,9 @@ static void attributes_have_a_limit(void **state)
     check(json.data, "1 bad: more than 1024 attributes\n");
 }
 
-static void json_that_is_wrong(void **state)
+TEST(json_that_is_wrong)
 {
-    (void)state;
-    static const struct {
-        const char *json;
-        const char *error;
-    } rows[] = {
+    static const struct text_case rows[] = {
         {"{\"dictionary\":{\"linkTable\":[{\"traceId\":\"4bf\"}]}}",
          "invalid value for field trace_id: expected hexadecimal digits"},
         {"{\"dictionary\":{\"linkTable\":[{\"traceId\":\"4x\"}]}}",
@@ -349,8 +335,8 @@ static void json_that_is_wrong(void **state)
         struct err err = ERR_INIT;
         struct sv message;
         SCOPED(arena) *arena = arena_new(ARENA_MAX);
-        assert_false(otlp_json_to_message(sv_from(rows[i].json), arena, &message, &err));
-        CHECK_STR(err.msg, rows[i].error, rows[i].json);
+        assert_false(otlp_json_to_message(sv_from(rows[i].text), arena, &message, &err));
+        CHECK_STR(err.msg, rows[i].want, rows[i].text);
     }
     check("{\"unknown\":{\"a\":[1]},\"resourceProfiles\":null}", "");
 }
@@ -368,9 +354,8 @@ static struct rig_answer post(const struct receive_rig *g, const char *type, str
     return rig_ask(&process, head, body);
 }
 
-static void a_partial_success_counts_the_rest(void **state)
+TEST(a_partial_success_counts_the_rest)
 {
-    (void)state;
     SCOPED(receive_rig) g;
     receive_rig_start(&g, "{max_age: 0s}", "[{name: a, url: \"http://127.0.0.1:1\"}]");
     testing_log_expect(g.log, "pushed profile refused");
@@ -404,9 +389,8 @@ static void a_partial_success_counts_the_rest(void **state)
 }
 
 /* Nothing was good: an error, after which the sender does not try again. */
-static void nothing_good_is_400(void **state)
+TEST(nothing_good_is_400)
 {
-    (void)state;
     SCOPED(receive_rig) g;
     receive_rig_start(&g, "{max_age: 1s}", "[{name: a, url: \"http://127.0.0.1:1\"}]");
     testing_log_expect(g.log, "pushed profile refused");
@@ -424,9 +408,8 @@ static void nothing_good_is_400(void **state)
 }
 
 /* No room: the sender is asked to try again. */
-static void a_full_queue_is_503(void **state)
+TEST(a_full_queue_is_503)
 {
-    (void)state;
     SCOPED(receive_rig) g;
     const char *json = REQUEST(CART, "", CPU(ONE));
     receive_rig_start(&g, "{max_age: 0s}",
@@ -471,9 +454,8 @@ static struct rig_answer export_json(const struct receive_rig *g, const char *ty
     return a;
 }
 
-static void an_export_over_each_protocol(void **state)
+TEST(an_export_over_each_protocol)
 {
-    (void)state;
     const char *json = REQUEST(CART, "", CPU(ONE));
     const struct {
         const char *type;
@@ -499,9 +481,8 @@ static void an_export_over_each_protocol(void **state)
 }
 
 /* The rest is kept, and the sender learns how much was refused, as over HTTP. */
-static void an_export_that_succeeds_in_part(void **state)
+TEST(an_export_that_succeeds_in_part)
 {
-    (void)state;
     static const char want[] = "\0\0\0\0\x3c\x0a\x3a\x08\x01\x12\x36"
                                "sample 0: stack 9 does not exist: the dictionary has 3";
     const char *json = REQUEST(CART, "", CPU("{\"stackIndex\":9,\"values\":[1]}") "," CPU(ONE));
@@ -516,9 +497,8 @@ static void an_export_that_succeeds_in_part(void **state)
 }
 
 /* Exporters try again after 14 (unavailable), and drop the request after 3 (invalid_argument). */
-static void exports_that_fail(void **state)
+TEST(exports_that_fail)
 {
-    (void)state;
     const char *json = REQUEST(CART, "", CPU(ONE));
     SCOPED(receive_rig) g;
     receive_rig_start(&g, "{max_age: 0s}",
@@ -543,26 +523,4 @@ static void exports_that_fail(void **state)
     CHECK_CONTAINS(a.headers,
                    "grpc-status: 14\r\ngrpc-message: the queues of all destinations are full", "");
     rig_answer_done(&a);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(types_get_the_names_of_scraped_profiles),
-        cmocka_unit_test(messages_of_one_profile_become_one),
-        cmocka_unit_test(values_and_times_are_events),
-        cmocka_unit_test(attributes_become_labels),
-        cmocka_unit_test(samples_have_labels_and_services),
-        cmocka_unit_test(bad_indices_cost_their_message_only),
-        cmocka_unit_test(large_profiles_are_refused),
-        cmocka_unit_test(attributes_have_a_limit),
-        cmocka_unit_test(json_that_is_wrong),
-        cmocka_unit_test(a_partial_success_counts_the_rest),
-        cmocka_unit_test(nothing_good_is_400),
-        cmocka_unit_test(a_full_queue_is_503),
-        cmocka_unit_test(an_export_over_each_protocol),
-        cmocka_unit_test(an_export_that_succeeds_in_part),
-        cmocka_unit_test(exports_that_fail),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

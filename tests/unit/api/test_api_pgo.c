@@ -6,44 +6,23 @@
 #include "api/pgo.h"
 #include "pprof/gzip.h"
 #include "pprof/pgo.h"
-#include "tests/unit/api/exchange_rig.h"
-#include "tests/unit/lib/store_rig.h"
-#include "tests/unit/lib/stored.h"
+#include "tests/unit/api/store_world.h"
 
 #define T0 (INT64_C(1795307400) * NS_PER_S)
 #define TYPE "process_cpu%3Acpu%3Ananoseconds%3Acpu%3Ananoseconds"
 #define WINDOW "from=1795307340&until=1795307460"
 #define PROFILE_MAX ((size_t)1024 * 1024)
 
-struct world {
-    struct store_rig rig;
-    struct rig_process options;
-};
-
-static void put(struct world *w, const char *labels, const char *file, int64_t at_ns)
+static void world_begin(struct world *w)
 {
-    struct store_put done;
-    SCOPED(buf) data = stored_file(file);
-    enum store_taken taken = rig_put_bytes(&w->rig, labels, at_ns, (struct sv){data.data, data.len},
-                                           PROFILE_PPROF, &done);
-    CHECK_STR(done.problem, "", labels);
-    assert_int_equal(taken, STORE_TAKEN);
-}
-
-static int setup(void **state)
-{
-    struct world *w = calloc(1, sizeof(*w));
     static const struct pprof_row row = {"main", NULL, {1, 10000000}};
-    assert_non_null(w);
-    store_rig_init(&w->rig);
-    w->options = (struct rig_process){.sets = ROUTE_QUERY,
-                                      .metrics = w->rig.metrics,
-                                      .served = {.store = w->rig.store, .version = "1.2.3"}};
-    put(w, "__name__=process_cpu,service_name=shop/cart,version=1", "p1", T0);
-    put(w, "__name__=process_cpu,service_name=shop/cart,version=2", "p2", T0 + NS_PER_S);
+    store_world_init(w);
+    store_world_put(w, "__name__=process_cpu,service_name=shop/cart,version=1", "p1", T0, NULL);
+    store_world_put(w, "__name__=process_cpu,service_name=shop/cart,version=2", "p2", T0 + NS_PER_S,
+                    NULL);
     /* Without the lines that functions start at, as programs of old have it. */
     struct pprof_spec spec = {.types = "samples/count cpu/nanoseconds", .time_nanos = T0};
-    struct buf old = pprof_make(&spec, &row, 1);
+    SCOPED(buf) old = pprof_make(&spec, &row, 1);
     SCOPED(buf) typed = testing_buf(PROFILE_MAX);
     buf_append(&typed, old.data, old.len);
     /* period_type cpu/nanoseconds: these are the third and fourth string of pprof_make(). */
@@ -51,18 +30,9 @@ static int setup(void **state)
     assert_int_equal(rig_put_bytes(&w->rig, "__name__=process_cpu,service_name=old", T0,
                                    (struct sv){typed.data, typed.len}, PROFILE_PPROF, NULL),
                      STORE_TAKEN);
-    buf_done(&old);
-    *state = w;
-    return 0;
 }
 
-static int teardown(void **state)
-{
-    struct world *w = *state;
-    store_rig_done(&w->rig);
-    free(w);
-    return 0;
-}
+FIXTURE(world, world_begin, store_world_done)
 
 static struct rig_answer get(const struct world *w, const char *path)
 {

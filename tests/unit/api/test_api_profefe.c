@@ -8,9 +8,7 @@
 #include "api/profefe.h"
 #include "api/profefe_params.h"
 #include "pprof/gzip.h"
-#include "tests/unit/api/exchange_rig.h"
-#include "tests/unit/lib/store_rig.h"
-#include "tests/unit/lib/stored.h"
+#include "tests/unit/api/store_world.h"
 
 /* 2026-11-22T00:30:00Z, the time of p1. */
 #define T0 (INT64_C(1795307400) * NS_PER_S)
@@ -18,48 +16,19 @@
 #define CART "/api/0/profiles?service=cart&type=cpu"
 #define PROFILE_MAX ((size_t)1024 * 1024)
 
-struct world {
-    struct store_rig rig;
-    struct rig_process options;
-    char ids[4][STORE_ID_LENGTH + 1]; /* p1 of pod a, p2 of pod b, p1 as "other", p1 of esc */
-};
-
-static void put(struct world *w, const char *labels, const char *file, int64_t at_ns,
-                char id[STORE_ID_LENGTH + 1])
+/* The ids are those of p1 of pod a, p2 of pod b, p1 as "other" and p1 of esc. */
+static void world_begin(struct world *w)
 {
-    struct store_put done;
-    SCOPED(buf) data = stored_file(file);
-    enum store_taken taken = rig_put_bytes(&w->rig, labels, at_ns, (struct sv){data.data, data.len},
-                                           PROFILE_PPROF, &done);
-    CHECK_STR(done.problem, "", labels);
-    assert_int_equal(taken, STORE_TAKEN);
-    memcpy(id, done.id, sizeof(done.id));
+    store_world_init(w);
+    store_world_put(w, "__name__=process_cpu,env=prod,pod=a,service_name=cart", "p1", T0,
+                    w->ids[0]);
+    store_world_put(w, "__name__=process_cpu,env=prod,pod=b,service_name=cart", "p2",
+                    T0 + 15 * NS_PER_S, w->ids[1]);
+    store_world_put(w, "__name__=other,service_name=cart", "p1", T0, w->ids[2]);
+    store_world_put(w, "__name__=process_cpu,a=x\x01y,service_name=esc", "p1", T0, w->ids[3]);
 }
 
-static int setup(void **state)
-{
-    struct world *w = calloc(1, sizeof(*w));
-    assert_non_null(w);
-    store_rig_init(&w->rig);
-    w->options = (struct rig_process){.sets = ROUTE_QUERY,
-                                      .metrics = w->rig.metrics,
-                                      .served = {.store = w->rig.store, .version = "1.2.3"}};
-    put(w, "__name__=process_cpu,env=prod,pod=a,service_name=cart", "p1", T0, w->ids[0]);
-    put(w, "__name__=process_cpu,env=prod,pod=b,service_name=cart", "p2", T0 + 15 * NS_PER_S,
-        w->ids[1]);
-    put(w, "__name__=other,service_name=cart", "p1", T0, w->ids[2]);
-    put(w, "__name__=process_cpu,a=x\x01y,service_name=esc", "p1", T0, w->ids[3]);
-    *state = w;
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    struct world *w = *state;
-    store_rig_done(&w->rig);
-    free(w);
-    return 0;
-}
+FIXTURE(world, world_begin, store_world_done)
 
 static struct rig_answer get(const struct world *w, const char *path, const char *headers)
 {
@@ -170,12 +139,11 @@ TEST_ON(const struct world *w, lists_of_all_types)
                                         "/api/0/profiles?service=cart" WINDOW};
     for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
         SCOPED(rig_answer) a = get(w, paths[i], "");
-        json_t *root = json_loads(a.body, 0, NULL);
+        json_auto_t *root = json_loads(a.body, 0, NULL);
         json_t *list = json_object_get(root, "body");
         CHECK_INT(json_array_size(list), 3, paths[i]);
         const char *last = json_string_value(json_object_get(json_array_get(list, 2), "id"));
         CHECK_STR(last, w->ids[1], paths[i]);
-        json_decref(root);
     }
 }
 
@@ -196,12 +164,11 @@ static void check_same_profile(const struct rig_answer *a, const char *file, con
 {
     struct err err = ERR_INIT;
     struct sv plain = SV("");
-    struct scratch *scratch = scratch_new();
+    SCOPED(scratch) *scratch = scratch_new();
     SCOPED(buf) want = stored_file(file);
     assert_true(gzip_plain(scratch, (struct sv){a->body, a->n}, PROFILE_MAX, 0, &plain, &err));
     CHECK_INT(plain.n, want.len, row);
     assert_memory_equal(plain.p, want.data, want.len);
-    scratch_free(scratch);
 }
 
 TEST_ON(const struct world *w, merged_profiles_are_those_of_pprof)
@@ -308,14 +275,13 @@ TEST_ON(struct world *w, equal_profiles_are_two)
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         char pods[16] = "";
         SCOPED(rig_answer) a = get(w, cases[i].path, "");
-        json_t *root = json_loads(a.body, 0, NULL);
+        json_auto_t *root = json_loads(a.body, 0, NULL);
         json_t *list = json_object_get(root, "body");
         for (size_t j = 0; j < json_array_size(list) && j + 1 < sizeof(pods); j++) {
             json_t *label = json_array_get(json_object_get(json_array_get(list, j), "labels"), 0);
             strncat(pods, json_string_value(json_object_get(label, "value")), 1);
         }
         CHECK_STR(pods, cases[i].want, cases[i].path);
-        json_decref(root);
     }
     SCOPED(rig_answer) a = get(w, "/api/0/profiles/merge?service=twice&type=cpu" WINDOW, "");
     check_same_profile(&a, "merged211", "merge");
@@ -370,8 +336,7 @@ TEST_ON(const struct world *w, errors_that_pprof_shows)
     static const struct {
         const char *path;
         int status;
-        const char *body;
-        const char *name;
+        const char *body, *name;
     } cases[] = {
         {"/api/0/profiles/merge?service=nope&type=cpu" WINDOW, 404, NOTHING, "cpu"},
         {"/api/0/profiles/merge?service=cart&type=foo" WINDOW, 405,
@@ -442,7 +407,7 @@ TEST_ON(struct world *w, long_lists_are_cut)
     const struct pprof_spec without_time = {.types = "samples/count cpu/nanoseconds"};
     const struct pprof_row row = {"main", "", {1, 1}};
     SCOPED(buf) data = pprof_make(&without_time, &row, 1);
-    struct store_put *puts = calloc(n, sizeof(*puts));
+    SCOPED_MEMORY struct store_put *puts = calloc(n, sizeof(*puts));
     struct label labels[RIG_LABELS_MAX];
     size_t n_labels = rig_labels("__name__=process_cpu,service_name=many", labels);
     for (size_t i = 0; i < n; i++) {
@@ -467,7 +432,6 @@ TEST_ON(struct world *w, long_lists_are_cut)
     a = get(w, "/api/0/profiles?service=many&type=cpu&limit=10000" WINDOW, "");
     assert_null(strstr(a.headers, "Truncated"));
     rig_answer_done(&a);
-    free(puts);
 }
 
 TEST_ON(const struct world *w, queries_end_at_their_limits)

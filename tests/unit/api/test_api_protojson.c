@@ -90,10 +90,7 @@ TEST_WITH(doubles_have_names_for_what_is_no_number, setup, teardown)
 
 TEST_WITH(wrong_values_name_their_field, setup, teardown)
 {
-    static const struct {
-        const char *json;
-        const char *message;
-    } cases[] = {
+    static const struct text_case cases[] = {
         {"", "zero-length payload is not a valid JSON object"},
         {"{\"start\":", "1:9: "},
         {"[]", "expected an object"},
@@ -121,11 +118,11 @@ TEST_WITH(wrong_values_name_their_field, setup, teardown)
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct err err = ERR_INIT;
-        assert_null(protojson_read(sv_from(cases[i].json), &api__select_series_request__descriptor,
+        assert_null(protojson_read(sv_from(cases[i].text), &api__select_series_request__descriptor,
                                    *state, &err));
         assert_int_equal(err.kind, ERR_INPUT);
-        CHECK(strstr(err.msg, cases[i].message) != NULL, "%s: %s, expected %s", cases[i].json,
-              err.msg, cases[i].message);
+        CHECK(strstr(err.msg, cases[i].want) != NULL, "%s: %s, expected %s", cases[i].text, err.msg,
+              cases[i].want);
     }
 }
 

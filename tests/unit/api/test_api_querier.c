@@ -302,7 +302,7 @@ TEST_ON(struct fixture *f, recorded_exchanges)
     struct sv rest = {lines.data, lines.len};
     struct sv line;
     while (sv_cut(rest, '\n', &line, &rest)) {
-        json_t *exchange = json_loadb(line.p, line.n, 0, NULL);
+        json_auto_t *exchange = json_loadb(line.p, line.n, 0, NULL);
         assert_non_null(exchange);
         const char *name = text_of(exchange, "name");
         prepare(f, name);
@@ -320,7 +320,6 @@ TEST_ON(struct fixture *f, recorded_exchanges)
                         text_of(exchange, "hex"));
         }
         rig_answer_done(&a);
-        json_decref(exchange);
     }
     print_message("%d exchanges, %d of them otherwise on purpose\n", asked, on_purpose);
     assert_int_equal(asked, EXCHANGES);
@@ -343,9 +342,7 @@ static void check(const struct rig_process *options, const char *method, const c
 TEST_ON(struct fixture *f, checks_have_an_order)
 {
     static const struct {
-        const char *method;
-        const char *json;
-        const char *text;
+        const char *method, *json, *text;
     } rows[] = {
         {"SelectMergeStacktraces", "{\"maxNodes\":-1,\"labelSelector\":\"{\"}", "missing time"},
         {"SelectMergeStacktraces", "{" RANGE ",\"maxNodes\":-1,\"labelSelector\":\"{\"}",
@@ -449,8 +446,7 @@ TEST_ON(struct fixture *f, names_of_other_characters_are_for_those_who_ask)
     stored_put(f->then.served.store, labels, 3, (struct sv){data.data, data.len}, STORED_T0_NS);
     stored_put(f->then.served.store, more, 3, (struct sv){data.data, data.len}, STORED_T0_NS);
     static const struct {
-        const char *path;
-        const char *json;
+        const char *path, *json;
         bool capable;
         const char *answer;
     } rows[] = {
@@ -492,7 +488,7 @@ TEST_ON(struct fixture *f, an_exemplar_can_be_opened)
         rig_call(&f->then, QUERIER "SelectSeries",
                  "{" RANGE ",\"profileTypeID\":\"" PT "\",\"labelSelector\":\"{service_name="
                  "\\\"vecdemo\\\"}\",\"step\":60,\"groupBy\":[\"pod\"],\"exemplarType\":2}");
-    json_t *json = json_loads(a.body, 0, NULL);
+    json_auto_t *json = json_loads(a.body, 0, NULL);
     const json_t *series = json_array_get(json_object_get(json, "series"), 0);
     const json_t *point = json_array_get(json_object_get(series, "points"), 0);
     const json_t *exemplar = json_array_get(json_object_get(point, "exemplars"), 0);
@@ -502,7 +498,6 @@ TEST_ON(struct fixture *f, an_exemplar_can_be_opened)
              "\",\"labelSelector\":\"{}\",\"profileIdSelector\":[\"%s\"]}",
              text_of(exemplar, "profileId"));
     check(&f->then, "SelectMergeStacktraces", query, 200, "\"total\":\"60000000\"");
-    json_decref(json);
     rig_answer_done(&a);
 }
 
@@ -538,9 +533,7 @@ TEST_ON(struct fixture *f, a_span_of_a_heatmap_can_be_opened)
 TEST_ON(struct fixture *f, cut_stacks_are_repaired)
 {
     static const struct {
-        const char *method;
-        const char *more;
-        const char *text;
+        const char *method, *more, *text;
     } rows[] = {
         {"SelectMergeStacktraces", "", "\"1640\""},
         {"SelectMergeStacktraces?repair=true", "", "\"1640\""},

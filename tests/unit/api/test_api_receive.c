@@ -220,17 +220,17 @@ static char *read_exchanges(void)
     return buf_take(&text, NULL);
 }
 
+FIXTURE(fixture, start, fixture_leave)
+
 /* Each request gets the status and the body that were recorded; where a line of the file says so,
  * what it says instead, and for its reason. */
-TEST(recorded_exchanges)
+TEST_ON(struct fixture *f, recorded_exchanges)
 {
-    SCOPED(fixture) f;
     struct totals totals = {0, 0};
     SCOPED_MEMORY char *text = read_exchanges();
     struct sv rest = sv_from(text);
     struct sv line;
-    start(&f);
-    testing_log_expect(f.rig.log, "pushed profile refused");
+    testing_log_expect(f->rig.log, "pushed profile refused");
     n_pieces = 0;
     while (pprof_word(&rest, '\n', &line)) {
         struct sv col[COLUMNS] = {{"", 0}};
@@ -248,7 +248,7 @@ TEST(recorded_exchanges)
             assert_true(n_pieces < PIECES_MAX);
             pieces[n_pieces++] = (struct piece){sv_skip(col[0], 1), col[1]};
         } else {
-            replay(&f, col, &totals);
+            replay(f, col, &totals);
         }
     }
     CHECK_INT(totals.same, 50, "equal answers");
@@ -331,10 +331,7 @@ TEST(a_full_queue_is_503)
 /* Mistakes in the query of profefe's POST are shown as profefe quotes them. */
 TEST(profefe_queries_that_are_refused)
 {
-    static const struct {
-        const char *path;
-        const char *want;
-    } rows[] = {
+    static const struct text_case rows[] = {
         {"/api/0/profiles?service=a&type=heap&labels=a%3D1,b%3D%25zz",
          "bad request: bad \\\"labels\\\" \\\"a=1,b=%zz\\\": invalid URL escape \\\"%zz\\\""},
         {"/api/0/profiles?service=a&type=heap&labels=%22%3D%25",
@@ -352,9 +349,9 @@ TEST(profefe_queries_that_are_refused)
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         char want[512];
         (void)snprintf(want, sizeof(want), "{\"code\":400,\"error\":\"%s\"}\n", rows[i].want);
-        SCOPED(got) a = ask(&f, "POST", rows[i].path, "", (struct sv){profile.data, profile.len});
-        CHECK_INT(a.status, 400, rows[i].path);
-        CHECK_STR(a.body, want, rows[i].path);
+        SCOPED(got) a = ask(&f, "POST", rows[i].text, "", (struct sv){profile.data, profile.len});
+        CHECK_INT(a.status, 400, rows[i].text);
+        CHECK_STR(a.body, want, rows[i].text);
     }
     SCOPED(buf) many = testing_buf(BODY_MAX);
     buf_puts(&many, "/api/0/profiles?service=a&type=heap&labels=");
@@ -366,7 +363,7 @@ TEST(profefe_queries_that_are_refused)
     CHECK_CONTAINS(a.body, "bad request: more than 256 labels", "labels");
 }
 
-TEST(push_speaks_connect)
+TEST_ON(struct fixture *f, push_speaks_connect)
 {
     static const struct {
         const char *headers;
@@ -382,23 +379,21 @@ TEST(push_speaks_connect)
         {"", 415, "Accept-Post: "},
         {"Content-Type: application/proto; charset=utf-8\r\n", 200, ""},
     };
-    SCOPED(fixture) f;
     SCOPED(buf) profile = receive_rig_profile(clock_wall_ns());
-    start(&f);
     SCOPED(buf) request = testing_buf(BODY_MAX);
     put_series(&request, "__name__=process_cpu service_name=a", &profile);
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct got a =
-            ask(&f, "POST", PUSH, rows[i].headers, (struct sv){request.data, request.len});
+            ask(f, "POST", PUSH, rows[i].headers, (struct sv){request.data, request.len});
         CHECK_INT(a.status, rows[i].status, rows[i].headers);
         CHECK_CONTAINS(a.text, rows[i].part, rows[i].headers);
         got_done(&a);
     }
-    struct got a = ask(&f, "GET", PUSH, PROTO, SV(""));
+    struct got a = ask(f, "GET", PUSH, PROTO, SV(""));
     CHECK_INT(a.status, 405, "GET");
     CHECK_CONTAINS(a.text, "Allow: POST", "GET");
     got_done(&a);
-    CHECK_INT(count(&f, "push", "accepted"), 1, "");
+    CHECK_INT(count(f, "push", "accepted"), 1, "");
 }
 
 /* ---- ingest ---------------------------------------------------------------------------------- */
@@ -406,14 +401,11 @@ TEST(push_speaks_connect)
 #define FORM "Content-Type: multipart/form-data; boundary=b\r\n"
 #define PART(name) "Content-Disposition: form-data; name=\"" name "\"\r\n\r\n"
 
-TEST(ingest_forms)
+TEST_ON(struct fixture *f, ingest_forms)
 {
-    SCOPED(fixture) f;
     SCOPED(buf) profile = receive_rig_profile(clock_wall_ns());
     static const struct {
-        const char *target;
-        const char *before;
-        const char *after;
+        const char *target, *before, *after;
         int status;
         const char *part;
     } rows[] = {
@@ -436,8 +428,7 @@ TEST(ingest_forms)
         {"/ingest?name=a&format=speedscope", "--b\r\n" PART("profile"), "\r\n--b--\r\n", 422,
          "expected near"},
     };
-    start(&f);
-    testing_log_expect(f.rig.log, "pushed profile refused");
+    testing_log_expect(f->rig.log, "pushed profile refused");
     SCOPED(buf) body = testing_buf(BODY_MAX);
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         char row[32];
@@ -446,12 +437,12 @@ TEST(ingest_forms)
         buf_puts(&body, rows[i].before);
         buf_append(&body, profile.data, profile.len);
         buf_puts(&body, rows[i].after);
-        SCOPED(got) a = ask(&f, "POST", rows[i].target, FORM, (struct sv){body.data, body.len});
+        SCOPED(got) a = ask(f, "POST", rows[i].target, FORM, (struct sv){body.data, body.len});
         CHECK_INT(a.status, rows[i].status, row);
         CHECK_CONTAINS(a.body, rows[i].part, row);
     }
-    CHECK_INT(count(&f, "ingest", "accepted"), 4, "");
-    CHECK_INT(count(&f, "deepflow", "accepted"), 1, "");
+    CHECK_INT(count(f, "ingest", "accepted"), 4, "");
+    CHECK_INT(count(f, "deepflow", "accepted"), 1, "");
 }
 
 /* A recording of one sample, of 10 ms if a hundred are taken in a second, with the context 10. */
@@ -466,9 +457,8 @@ static struct recording make_recording(void)
     return r;
 }
 
-TEST(ingest_trees_and_speedscope)
+TEST_ON(struct fixture *f, ingest_trees_and_speedscope)
 {
-    SCOPED(fixture) f;
 #define FRAMES                                                                                     \
     "{\"$schema\":\"https://www.speedscope.app/file-format-schema.json\",\"shared\":{"             \
     "\"frames\":[{\"name\":\"a\"}]},\"profiles\":["
@@ -476,8 +466,7 @@ TEST(ingest_trees_and_speedscope)
     "{\"type\":\"sampled\",\"name\":\"" name "\",\"unit\":\"" unit                                 \
     "\",\"samples\":[[0]],\"weights\":[1]}"
     const struct {
-        const char *target;
-        const char *headers;
+        const char *target, *headers;
         struct sv body;
         int status;
         uint64_t accepted; /* so far */
@@ -498,29 +487,26 @@ TEST(ingest_trees_and_speedscope)
     };
 #undef FRAMES
 #undef SAMPLED
-    start(&f);
-    testing_log_expect(f.rig.log, "pushed profile refused");
+    testing_log_expect(f->rig.log, "pushed profile refused");
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        SCOPED(got) a = ask(&f, "POST", rows[i].target, rows[i].headers, rows[i].body);
+        SCOPED(got) a = ask(f, "POST", rows[i].target, rows[i].headers, rows[i].body);
         CHECK_INT(a.status, rows[i].status, rows[i].target);
-        CHECK_INT(count(&f, "ingest", "accepted"), rows[i].accepted, rows[i].target);
+        CHECK_INT(count(f, "ingest", "accepted"), rows[i].accepted, rows[i].target);
     }
 }
 
-TEST(ingest_jfr_and_text)
+TEST_ON(struct fixture *f, ingest_jfr_and_text)
 {
-    SCOPED(fixture) f;
     struct recording r = make_recording();
     struct sv chunk = recording_bytes(&r);
-    start(&f);
-    testing_log_expect(f.rig.log, "pushed profile refused");
-    testing_log_expect(f.rig.log, "recording cannot be read completely");
+    testing_log_expect(f->rig.log, "pushed profile refused");
+    testing_log_expect(f->rig.log, "recording cannot be read completely");
     SCOPED(buf) body = testing_buf(BODY_MAX);
     buf_puts(&body, "--b\r\n" PART("jfr"));
     buf_append(&body, chunk.p, chunk.n);
     buf_puts(&body, "\r\n--b\r\n" PART("labels") "\x12\x03\x08\x01\x12\r\n--b--\r\n");
     struct got a =
-        ask(&f, "POST", "/ingest?name=a&format=jfr", FORM, (struct sv){body.data, body.len});
+        ask(f, "POST", "/ingest?name=a&format=jfr", FORM, (struct sv){body.data, body.len});
     CHECK_INT(a.status, 422, "damaged labels");
     CHECK_CONTAINS(a.body, "labels: ", "damaged labels");
     got_done(&a);
@@ -528,31 +514,31 @@ TEST(ingest_jfr_and_text)
     buf_puts(&body, "--b\r\n" PART("jfr"));
     buf_append(&body, chunk.p, chunk.n);
     buf_puts(&body, "\r\n--b\r\n" PART("labels") "\x12\x05\x08\x01\x12\x01x\r\n--b--\r\n");
-    a = ask(&f, "POST", "/ingest?name=a&format=jfr", FORM, (struct sv){body.data, body.len});
+    a = ask(f, "POST", "/ingest?name=a&format=jfr", FORM, (struct sv){body.data, body.len});
     CHECK_INT(a.status, 200, "form");
     got_done(&a);
-    a = ask(&f, "POST", "/ingest?name=a&format=jfr", "", chunk);
+    a = ask(f, "POST", "/ingest?name=a&format=jfr", "", chunk);
     CHECK_INT(a.status, 200, "raw");
     got_done(&a);
-    a = ask(&f, "POST", "/ingest?name=a&format=jfr", "", (struct sv){chunk.p, chunk.n - 1});
+    a = ask(f, "POST", "/ingest?name=a&format=jfr", "", (struct sv){chunk.p, chunk.n - 1});
     CHECK_INT(a.status, 422, "cut");
     CHECK_CONTAINS(a.body, "chunk 1 at byte 0: ", "cut");
     got_done(&a);
-    CHECK_INT(testing_metric(f.rig.metrics, "profpull_receive_extras_total{kind=\"jfr_labels\"}"),
+    CHECK_INT(testing_metric(f->rig.metrics, "profpull_receive_extras_total{kind=\"jfr_labels\"}"),
               0, "the destination gets what they say");
-    CHECK_INT(testing_metric(f.rig.metrics, "profpull_recordings_profiles_total"), 2, "");
+    CHECK_INT(testing_metric(f->rig.metrics, "profpull_recordings_profiles_total"), 2, "");
     recording_done(&r);
-    a = ask(&f, "POST", "/ingest?name=a.strange", "", SV("main 1\n"));
+    a = ask(f, "POST", "/ingest?name=a.strange", "", SV("main 1\n"));
     CHECK_INT(a.status, 400, "type");
     CHECK_CONTAINS(a.body, "unknown type of profile", "type");
     got_done(&a);
-    a = ask(&f, "POST", "/ingest?name=a.cpu", "", SV("main\n"));
+    a = ask(f, "POST", "/ingest?name=a.cpu", "", SV("main\n"));
     CHECK_INT(a.status, 422, "count");
     got_done(&a);
-    a = ask(&f, "POST", "/ingest?name=a.cpu", "", SV("main 2\n"));
+    a = ask(f, "POST", "/ingest?name=a.cpu", "", SV("main 2\n"));
     CHECK_INT(a.status, 200, "text");
     got_done(&a);
-    CHECK_INT(count(&f, "ingest", "accepted"), 3, "");
+    CHECK_INT(count(f, "ingest", "accepted"), 3, "");
 }
 
 TEST(plain_pprof)
@@ -588,28 +574,26 @@ TEST(plain_pprof)
 }
 
 /* An inflated body has the memory of the request as its limit. */
-TEST(bombs)
+TEST_ON(struct fixture *f, bombs)
 {
-    SCOPED(fixture) f;
-    struct scratch *scratch = scratch_new();
+    SCOPED(scratch) *scratch = scratch_new();
     struct sv packed;
     size_t size = (size_t)64 << 20;
     SCOPED_MEMORY char *zeros = testing_memory(size);
     assert_true(gzip_deflate(scratch, (struct sv){zeros, size}, &packed));
-    start(&f);
-    testing_log_expect(f.rig.log, "pushed profile refused");
-    struct got a = ask(&f, "POST", "/ingest?name=a", "Content-Encoding: gzip\r\n", packed);
+    testing_log_expect(f->rig.log, "pushed profile refused");
+    struct got a = ask(f, "POST", "/ingest?name=a", "Content-Encoding: gzip\r\n", packed);
     CHECK_INT(a.status, 413, "ingest envelope");
     got_done(&a);
-    a = ask(&f, "POST", "/ingest?name=a&format=pprof", "", packed);
+    a = ask(f, "POST", "/ingest?name=a&format=pprof", "", packed);
     CHECK_INT(a.status, 422, "ingest profile");
     CHECK_CONTAINS(a.body, "uncompressed profile payload size exceeds limit of 32MiB", "");
     got_done(&a);
-    a = ask(&f, "POST", PUSH, PROTO "Content-Encoding: gzip\r\n", packed);
+    a = ask(f, "POST", PUSH, PROTO "Content-Encoding: gzip\r\n", packed);
     CHECK_INT(a.status, 429, "push envelope");
     CHECK_CONTAINS(a.body, "resource_exhausted", "");
     got_done(&a);
-    a = ask(&f, "POST", "/api/0/profiles?service=a&type=cpu", "", packed);
+    a = ask(f, "POST", "/api/0/profiles?service=a&type=cpu", "", packed);
     CHECK_INT(a.status, 413, "profefe");
     got_done(&a);
     /* A million empty lists take far more memory than their text. */
@@ -619,10 +603,9 @@ TEST(bombs)
         buf_puts(&lists, "[],");
     }
     buf_puts(&lists, "[]]}");
-    a = ask(&f, "POST", PUSH, "Content-Type: application/json\r\n",
+    a = ask(f, "POST", PUSH, "Content-Type: application/json\r\n",
             (struct sv){lists.data, lists.len});
     CHECK_INT(a.status, 429, "JSON");
     CHECK_CONTAINS(a.body, "more than 500000 values", "JSON");
     got_done(&a);
-    scratch_free(scratch);
 }

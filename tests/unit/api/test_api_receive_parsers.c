@@ -218,8 +218,7 @@ static void put_frames(const struct pprof_summary *s, struct buf *out)
 TEST(folded)
 {
     static const struct {
-        const char *app;
-        const char *text;
+        const char *app, *text;
         bool counted;
         unsigned rate;
         const char *want;
@@ -295,10 +294,9 @@ TEST(folded_bytes)
 TEST(folded_limits)
 {
     struct err err = ERR_INIT;
-    struct buf out;
     struct sv service;
     size_t samples;
-    buf_init(&out, 1000);
+    SCOPED(buf) out = testing_buf(1000);
     SCOPED(buf) text = testing_buf(16 << 20);
     struct folded_input in = {.counted = false,
                               .o = {.type = frames_type_of(SV("a"), &service), .sample_rate = 100}};
@@ -334,7 +332,6 @@ TEST(folded_limits)
         SV("aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa;bbbbbbbbbbbbbbbbbbb");
     assert_false(folded_convert(&in, &out, &samples, &err));
     CHECK_STR(err.msg, "the profile would be too large", "");
-    buf_done(&out);
 }
 
 /* ---- names of profiles ----------------------------------------------------------------------- */
@@ -343,9 +340,7 @@ TEST(profile_names)
 {
     static const struct {
         const char *types; /* separated by blanks */
-        const char *config;
-        const char *app;
-        const char *want;
+        const char *config, *app, *want;
     } cases[] = {
         {"samples cpu", "", "a", "process_cpu"},
         {"cpu samples", "", "a", "process_cpu"},

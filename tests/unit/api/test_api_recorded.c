@@ -9,10 +9,7 @@
 
 TEST(formats_follow_accept)
 {
-    static const struct {
-        const char *accept;
-        const char *want;
-    } cases[] = {
+    static const struct text_case cases[] = {
         {NULL, TEXT},
         {"*/*", TEXT},
         {"text/plain", TEXT},
@@ -33,9 +30,9 @@ TEST(formats_follow_accept)
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         char head[512];
         (void)snprintf(head, sizeof(head), "GET /metrics/recorded HTTP/1.1\r\n%s%s%s",
-                       cases[i].accept != NULL ? "Accept: " : "",
-                       cases[i].accept != NULL ? cases[i].accept : "",
-                       cases[i].accept != NULL ? "\r\n" : "");
+                       cases[i].text != NULL ? "Accept: " : "",
+                       cases[i].text != NULL ? cases[i].text : "",
+                       cases[i].text != NULL ? "\r\n" : "");
         SCOPED(rig_answer) a = rig_ask(&process, head, SV(""));
         CHECK_INT(a.status, 200, head);
         CHECK_STR(a.type, cases[i].want, head);

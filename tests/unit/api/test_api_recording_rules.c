@@ -44,11 +44,9 @@ static void close_rules(struct fixture *f)
     record_free(f->process.served.record);
 }
 
-static int setup(void **state)
+static void fixture_begin(struct fixture *f)
 {
-    struct fixture *f = calloc(1, sizeof(*f));
     const struct config_options o = {.env = NULL};
-    assert_non_null(f);
     f->log = testing_log_new();
     f->config = valid_config(
         "f",
@@ -63,22 +61,18 @@ static int setup(void **state)
                                       .log = testing_log(f->log),
                                       .served = {.config = f->config}};
     open_rules(f);
-    *state = f;
-    return 0;
 }
 
-static int teardown(void **state)
+static void fixture_end(struct fixture *f)
 {
-    struct fixture *f = *state;
     close_rules(f);
     metrics_free(f->process.metrics);
     config_unref(f->config);
-    testing_rmdir(f->directory);
-    free(f->directory);
+    testing_directory_leave(&f->directory);
     testing_log_done(f->log);
-    free(f);
-    return 0;
 }
+
+FIXTURE(fixture, fixture_begin, fixture_end)
 
 /* Calls a method and compares the status and a part of the answer. */
 static void check(struct fixture *f, const char *path, const char *json, int status,
@@ -151,10 +145,7 @@ TEST_ON(struct fixture *f, provisioned_rules_cannot_be_changed)
 
 TEST_ON(struct fixture *f, wrong_rules_are_refused)
 {
-    static const struct {
-        const char *request;
-        const char *want;
-    } cases[] = {
+    static const struct text_case cases[] = {
         {"{\"metricName\":\"x\",\"matchers\":[\"" CPU "\"]}", "metric_name: expected a name"},
         {"{\"metricName\":\"profiles_recorded_x\"}", "matchers: expected one"},
         {"{\"metricName\":\"profiles_recorded_x\",\"matchers\":[\"{\"]}", "matchers: 1:2: parse"},
@@ -168,8 +159,8 @@ TEST_ON(struct fixture *f, wrong_rules_are_refused)
         {RULE(",\"generation\":-1"), "generation must be positive"},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        check(f, UPSERT, cases[i].request, 400, "{\"code\":\"invalid_argument\"");
-        check(f, UPSERT, cases[i].request, 400, cases[i].want);
+        check(f, UPSERT, cases[i].text, 400, "{\"code\":\"invalid_argument\"");
+        check(f, UPSERT, cases[i].text, 400, cases[i].want);
     }
     check(f, GET, "{}", 400, "id is required");
     check(f, DELETE, "{}", 400, "id is required");

@@ -14,9 +14,8 @@ struct fixture {
     struct rig_process options;
 };
 
-static int setup(void **state)
+static void fixture_begin(struct fixture *f)
 {
-    struct fixture *f = calloc(1, sizeof(*f));
     f->log = testing_log_new();
     f->directory = testing_mkdtemp();
     f->options = (struct rig_process){
@@ -24,20 +23,16 @@ static int setup(void **state)
         .served.store = stored_store_new(f->directory, testing_log(f->log)),
     };
     stored_put_three(f->options.served.store, STORED_T0_NS);
-    *state = f;
-    return 0;
 }
 
-static int teardown(void **state)
+static void fixture_end(struct fixture *f)
 {
-    struct fixture *f = *state;
     store_close(f->options.served.store);
-    testing_rmdir(f->directory);
-    free(f->directory);
+    testing_directory_leave(&f->directory);
     testing_log_done(f->log);
-    free(f);
-    return 0;
 }
+
+FIXTURE(fixture, fixture_begin, fixture_end)
 
 static void check(const struct fixture *f, const char *target, int status, const char *text)
 {
@@ -130,8 +125,7 @@ TEST_ON(struct fixture *f, cut_stacks_are_repaired)
 TEST(steps_of_timelines)
 {
     static const struct {
-        int64_t length_s;
-        int64_t step_s;
+        int64_t length_s, step_s;
     } rows[] = {
         {0, 15},
         {120, 15},

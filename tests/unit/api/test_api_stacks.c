@@ -41,12 +41,10 @@ static void node(struct buf *out, const char *name, unsigned value, unsigned chi
 static void check_tree(bool is_trie, const struct buf *in, const char *app, const char *want)
 {
     struct err err = ERR_INIT;
-    SCOPED(buf) pprof;
-    SCOPED(buf) got;
     struct frames_options o = options_of(app);
     size_t samples = 0;
-    buf_init(&pprof, 1 << 20);
-    buf_init(&got, 1 << 20);
+    SCOPED(buf) pprof = testing_buf(1 << 20);
+    SCOPED(buf) got = testing_buf(1 << 20);
     struct sv bytes = {in->data, in->len};
     if ((is_trie ? trie_convert : tree_convert)(bytes, &o, &pprof, &samples, &err)) {
         print(&pprof, &got);
@@ -56,11 +54,9 @@ static void check_tree(bool is_trie, const struct buf *in, const char *app, cons
     CHECK_STR(got.data, want, app);
 }
 
-static void pieces_of_a_trie_are_stacks(void **state)
+TEST(pieces_of_a_trie_are_stacks)
 {
-    (void)state;
-    SCOPED(buf) in;
-    buf_init(&in, 1024);
+    SCOPED(buf) in = testing_buf(1024);
     node(&in, "", 0, 1);
     node(&in, "main;", 0, 2);
     node(&in, "wor", 1, 2);
@@ -77,11 +73,9 @@ static void pieces_of_a_trie_are_stacks(void **state)
     check_tree(true, &in, "a", "byte 34: the tree is cut");
 }
 
-static void nodes_of_a_tree_are_frames(void **state)
+TEST(nodes_of_a_tree_are_frames)
 {
-    (void)state;
-    SCOPED(buf) in;
-    buf_init(&in, 1024);
+    SCOPED(buf) in = testing_buf(1024);
     node(&in, "", 7, 2); /* a value of the root belongs to no stack */
     node(&in, "main", 1, 2);
     node(&in, "work", 3, 1);
@@ -102,11 +96,9 @@ static void nodes_of_a_tree_are_frames(void **state)
 }
 
 /* The stacks of a small trie may be large together, and its nodes deep in each other. */
-static void trees_have_limits(void **state)
+TEST(trees_have_limits)
 {
-    (void)state;
-    SCOPED(buf) in;
-    buf_init(&in, 8 << 20);
+    SCOPED(buf) in = testing_buf(8 << 20);
     char piece[1001];
     memset(piece, 'x', 1000);
     piece[1000] = '\0';
@@ -144,14 +136,12 @@ static void trees_have_limits(void **state)
 static void check_file(const char *json, const char *app, const char *want)
 {
     struct err err = ERR_INIT;
-    struct buf got;
     struct speedscope_profile p;
     struct frames_options o = options_of(app);
     struct speedscope *s = speedscope_new(sv_from(json), &err);
-    buf_init(&got, 1 << 20);
+    SCOPED(buf) got = testing_buf(1 << 20);
     while (s != NULL && err.kind == ERR_NONE && speedscope_next(s, &p)) {
-        SCOPED(buf) pprof;
-        buf_init(&pprof, 1 << 20);
+        SCOPED(buf) pprof = testing_buf(1 << 20);
         if (speedscope_convert(s, &o, &pprof, &p, &err)) {
             buf_printf(&got, "%.*s %s ", SV_ARG(p.name), p.suffix == NULL ? "-" : p.suffix);
             print(&pprof, &got);
@@ -159,13 +149,11 @@ static void check_file(const char *json, const char *app, const char *want)
     }
     buf_puts(&got, err.msg);
     CHECK_STR(got.data, want, json);
-    buf_done(&got);
     speedscope_free(s);
 }
 
-static void samples_have_weights(void **state)
+TEST(samples_have_weights)
 {
-    (void)state;
     check_file(FILE_OF(SAMPLED("one", "milliseconds", "[0,1],[0,1,2],[0]", "1,2.5,0")), "x",
                "one milliseconds cpu:nanoseconds (1)\nb:0;a:0 1000000\nc:0;b:0;a:0 2500000\n");
     check_file(FILE_OF(SAMPLED("n", "none", "[2]", "3")), "x",
@@ -180,9 +168,8 @@ static void samples_have_weights(void **state)
                "m seconds wall:nanoseconds (1)\nb:0 2000000000\n");
 }
 
-static void events_open_and_close_frames(void **state)
+TEST(events_open_and_close_frames)
 {
-    (void)state;
     check_file(FILE_OF(EVENTED("microseconds",
                                EV("O", "0", "1") "," EV("O", "1", "3") "," EV("C", "1", "7") "," EV(
                                    "O", "2", "7") "," EV("C", "2", "7.5") "," EV("C", "0", "9"))),
@@ -191,9 +178,8 @@ static void events_open_and_close_frames(void **state)
                "a:0 1500\n");
 }
 
-static void files_that_are_wrong(void **state)
+TEST(files_that_are_wrong)
 {
-    (void)state;
     check_file("{", "x", "1:1: string or '}' expected near end of file");
     check_file("{\"$schema\":\"x\"}", "x", "Unknown schema: x");
     check_file(FILE_OF(""), "x", "");
@@ -210,17 +196,4 @@ static void files_that_are_wrong(void **state)
                "profile 0: event 0: frame 0 is closed, but not open");
     check_file(FILE_OF(EVENTED("none", EV("O", "0", "2") "," EV("C", "0", "1"))), "x",
                "profile 0: event 1: Events out of order");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(pieces_of_a_trie_are_stacks),
-        cmocka_unit_test(nodes_of_a_tree_are_frames),
-        cmocka_unit_test(trees_have_limits),
-        cmocka_unit_test(samples_have_weights),
-        cmocka_unit_test(events_open_and_close_frames),
-        cmocka_unit_test(files_that_are_wrong),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -114,10 +114,7 @@ TEST(conditions_match)
 
 TEST(mistakes_name_their_column)
 {
-    static const struct {
-        const char *text;
-        const char *message;
-    } cases[] = {
+    static const struct text_case cases[] = {
         {"pod", "column 4: expected =, !="},
         {"pod=", "column 5: expected a text in quotes or a number, got the end"},
         {"pod=x", "column 5: expected a text in quotes or a number, got \"x\""},
@@ -142,16 +139,15 @@ TEST(mistakes_name_their_column)
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct err err = ERR_INIT;
         struct tag_filter *f = tag_filter_parse(sv_from(cases[i].text), &err);
-        CHECK(f == NULL && err.kind == ERR_INPUT && strstr(err.msg, cases[i].message) != NULL,
-              "%s: \"%s\", expected \"%s\"", cases[i].text, err.msg, cases[i].message);
+        CHECK(f == NULL && err.kind == ERR_INPUT && strstr(err.msg, cases[i].want) != NULL,
+              "%s: \"%s\", expected \"%s\"", cases[i].text, err.msg, cases[i].want);
     }
 }
 
 /* Repeats a piece, with something before, between and after. */
 static struct buf repeat(const char *before, const char *piece, size_t n, const char *after)
 {
-    struct buf text;
-    buf_init(&text, (size_t)1024 * 1024);
+    struct buf text = testing_buf((size_t)1024 * 1024);
     for (size_t i = 0; i < n; i++) {
         buf_puts(&text, before);
     }

@@ -23,8 +23,7 @@ static void check_invariants(const struct buf *b)
 
 TEST(is_usable_empty)
 {
-    struct buf b;
-    buf_init(&b, 10);
+    struct buf b = testing_buf(10);
     check_invariants(&b);
     CHECK_STR(b.data, "", "");
     CHECK_INT(b.cap, 0, "allocates nothing");
@@ -76,8 +75,7 @@ TEST(stops_at_the_ceiling)
 
 TEST(printf_stops_at_the_ceiling)
 {
-    struct buf b;
-    buf_init(&b, 5);
+    SCOPED(buf) b = testing_buf(5);
     assert_true(buf_printf(&b, "%s", "12345"));
     check_invariants(&b);
     assert_false(buf_printf(&b, "%d", 6));
@@ -87,13 +85,11 @@ TEST(printf_stops_at_the_ceiling)
     assert_true(buf_ok(&b));
     assert_true(buf_printf(&b, "%05d", 7));
     CHECK_STR(b.data, "00007", "");
-    buf_done(&b);
 }
 
 TEST(survives_huge_numbers)
 {
-    SCOPED(buf) b;
-    buf_init(&b, SIZE_MAX);
+    SCOPED(buf) b = testing_buf(SIZE_MAX);
     assert_true(buf_puts(&b, "x"));
     /* Longer than any memory: the ceiling refuses it, and the source is not read. */
     assert_false(buf_append(&b, "y", SIZE_MAX));

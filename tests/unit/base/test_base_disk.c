@@ -44,8 +44,7 @@ TEST(test_a_disk_hangs)
         if (fd >= 0) {
             close(fd);
         }
-        testing_rmdir(directory);
-        free(directory);
+        testing_directory_leave(&directory);
         skip();
     }
     (void)snprintf(path, sizeof(path), "%s/a/b", directory);
@@ -57,6 +56,5 @@ TEST(test_a_disk_hangs)
     assert_int_equal(umount2(directory, MNT_FORCE | MNT_DETACH), 0);
     close(fd);
     assert_true(disk_answers(path, LONG_MS));
-    testing_rmdir(directory);
-    free(directory);
+    testing_directory_leave(&directory);
 }

@@ -72,8 +72,7 @@ TEST(escapes_values)
 {
     const struct {
         struct sv value;
-        const char *logfmt;
-        const char *json;
+        const char *logfmt, *json;
     } cases[] = {
         {SV("plain-1.0/x:y,z"), "plain-1.0/x:y,z", "\"plain-1.0/x:y,z\""},
         {SV(""), "\"\"", "\"\""},
@@ -157,10 +156,9 @@ static void check_cut(enum log_format format, const char *unit, size_t units)
         assert_in_range(n, cut ? 4 : 7, 7);
     } else {
         json_error_t why;
-        json_t *j = json_loads(out, JSON_ALLOW_NUL, &why);
+        json_auto_t *j = json_loads(out, JSON_ALLOW_NUL, &why);
         assert_non_null(j);
         CHECK_INT(json_integer_value(json_object_get(j, "before")), 1, "");
-        json_decref(j);
     }
 }
 
@@ -314,7 +312,7 @@ static void *log_lines(void *arg)
 
 TEST(lines_do_not_mix)
 {
-    struct testing_log *t = testing_log_new();
+    SCOPED(testing_log) *t = testing_log_new();
     pthread_t threads[THREADS];
     for (size_t i = 0; i < THREADS; i++) {
         assert_int_equal(pthread_create(&threads[i], NULL, log_lines, testing_log(t)), 0);
@@ -333,7 +331,6 @@ TEST(lines_do_not_mix)
         p = end + 1;
     }
     CHECK_INT(lines, THREADS * LINES, "");
-    testing_log_done(t);
 }
 
 /* ---- the limiter ----------------------------------------------------------------------------- */

@@ -50,8 +50,7 @@ static void run_letter(struct loop_task *task)
 
 static struct letter *make_letter(struct trace *trace, char c)
 {
-    struct letter *letter = calloc(1, sizeof(*letter));
-    assert_non_null(letter);
+    struct letter *letter = testing_memory(sizeof(*letter));
     letter->task.run = run_letter;
     letter->trace = trace;
     letter->c = c;
@@ -187,8 +186,7 @@ static void *poster_main(void *arg)
 
 TEST(test_posts_from_many_threads)
 {
-    struct crowd *crowd = calloc(1, sizeof(*crowd));
-    assert_non_null(crowd);
+    struct crowd *crowd = testing_memory(sizeof(*crowd));
     crowd->loop = new_loop();
     pthread_t threads[POSTERS];
     for (size_t i = 0; i < POSTERS; i++) {
@@ -550,16 +548,14 @@ static void run_look(struct loop_task *task)
 
 TEST(test_thread)
 {
-    static const struct {
-        const char *name;
-        const char *want;
-    } rows[] = {{"net", "net"}, {"a-name-over-fifteen", "a-name-over-fif"}};
+    static const struct text_case rows[] = {{"net", "net"},
+                                            {"a-name-over-fifteen", "a-name-over-fif"}};
     for (size_t i = 0; i < 2; i++) {
         struct err err = ERR_INIT;
         struct loop *l = new_loop();
         struct look look = {.task.run = run_look};
-        struct loop_thread *t = loop_thread_start(l, rows[i].name, &err);
-        CHECK_STR(err.msg, "", rows[i].name);
+        struct loop_thread *t = loop_thread_start(l, rows[i].text, &err);
+        CHECK_STR(err.msg, "", rows[i].text);
         assert_non_null(t);
         /* The starter sets the name, so it is there before anything can be posted. */
         sem_init(&look.seen, 0, 0);

@@ -19,7 +19,7 @@ static void use_buf(bool *ret_complete)
         assert_false(buf_too_big(&b));
         CHECK_INT(b.len, 0, "");
     }
-    char *p = buf_take(&b, &len);
+    SCOPED_MEMORY char *p = buf_take(&b, &len);
     if (p != NULL) {
         CHECK_INT(len, 3890, "");
         CHECK_INT(strncmp(p, "0,1,2,", 6), 0, "");
@@ -28,7 +28,6 @@ static void use_buf(bool *ret_complete)
     buf_clear(&b);
     p = buf_take(&b, &len);
     *ret_complete = p != NULL;
-    free(p);
 }
 
 static void use_arena(bool *ret_complete)

@@ -235,8 +235,7 @@ TEST(endless_values_share_a_cell)
 {
     SCOPED(metrics) *m = metrics_new();
     struct metric *s = metrics_register(m, &scrapes);
-    SCOPED_MEMORY char *text = malloc(20001);
-    assert_non_null(text);
+    SCOPED_MEMORY char *text = testing_memory(20001);
     memset(text, 'x', 20000);
     text[20000] = '\0';
     metric_inc(metric_cell(s, (const char *const[]){text, "ok"}));
@@ -271,8 +270,7 @@ TEST(runs_collectors)
     CHECK_INT(count_lines(m), 14, "");
     CHECK_INT(first, 2, "");
     CHECK_INT(second, 11, "");
-    struct buf small;
-    buf_init(&small, 10);
+    struct buf small = testing_buf(10);
     assert_false(metrics_render(m, &small));
     assert_true(buf_too_big(&small));
 }

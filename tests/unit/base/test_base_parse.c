@@ -250,8 +250,7 @@ TEST(formats_sizes)
 TEST(splits_host_port)
 {
     static const struct {
-        const char *text;
-        const char *host;
+        const char *text, *host;
         uint16_t port;
     } cases[] = {
         {"h:1", "h", 1},

@@ -69,10 +69,7 @@ TEST(suggests)
 {
     static const char *const keys[] = {"http",           "https", "scrape_interval",
                                        "scrape_timeout", "url",   "ab"};
-    static const struct {
-        const char *word;
-        const char *want;
-    } cases[] = {
+    static const struct text_case cases[] = {
         {"htttp", "http"},
         {"htttps", "https"},
         {"hpts", NULL}, /* two of four letters */
@@ -88,7 +85,7 @@ TEST(suggests)
         {"a_word_of_more_than_sixty_four_letters_which_nobody_mistypes_as_anything", NULL},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        CHECK_STR(suggest(sv_from(cases[i].word), keys, 6), cases[i].want, cases[i].word);
+        CHECK_STR(suggest(sv_from(cases[i].text), keys, 6), cases[i].want, cases[i].text);
     }
     assert_null(suggest(SV("x"), NULL, 0));
 }
@@ -192,8 +189,7 @@ static int compare_u64(const void *a, const void *b)
 TEST(hash_does_not_collide)
 {
     enum { N = 100000 };
-    uint64_t *hashes = calloc(N, sizeof(*hashes));
-    assert_non_null(hashes);
+    SCOPED_MEMORY uint64_t *hashes = testing_memory(N * sizeof(*hashes));
     for (unsigned i = 0; i < N; i++) {
         hashes[i] = hash_bytes(&(uint32_t){i}, 4, 0);
     }
@@ -201,7 +197,6 @@ TEST(hash_does_not_collide)
     for (unsigned i = 1; i < N; i++) {
         assert_true(hashes[i - 1] != hashes[i]);
     }
-    free(hashes);
 }
 
 /* In the C locale, in which the tests run, the C library agrees. */

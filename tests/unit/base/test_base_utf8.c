@@ -62,8 +62,7 @@ TEST(repairs)
 
 TEST(keeps_nuls)
 {
-    struct buf out;
-    buf_init(&out, 100);
+    SCOPED(buf) out = testing_buf(100);
     assert_true(utf8_valid(SV("a\0b")));
     assert_true(utf8_repair(SV("a\0\xff"), &out));
     CHECK_INT(out.len, 5, "");
@@ -71,7 +70,6 @@ TEST(keeps_nuls)
     buf_done(&out);
     assert_true(utf8_repair((struct sv){.p = NULL, .n = 0}, &out));
     CHECK_INT(out.len, 0, "");
-    buf_done(&out);
 }
 
 /* The rest of the character follows the view in memory, but must not be read. */

@@ -62,8 +62,7 @@ static void done_job(struct work *w)
 static struct batch *batch_new(void)
 {
     struct err err = ERR_INIT;
-    struct batch *b = calloc(1, sizeof(*b));
-    assert_non_null(b);
+    struct batch *b = testing_memory(sizeof(*b));
     b->home = loop_new(&err);
     assert_non_null(b->home);
     b->home_thread = pthread_self();
@@ -248,7 +247,7 @@ static void done_gate(struct work *w)
 TEST(test_how_long_an_item_has_been_running)
 {
     struct err err = ERR_INIT;
-    struct loop *l = loop_new(&err);
+    SCOPED(loop) *l = loop_new(&err);
     struct gate g = {.work = {.home = l, .run = run_gate, .done = done_gate}};
     pthread_barrier_init(&g.entered, NULL, 2);
     pthread_barrier_init(&g.leave, NULL, 2);
@@ -266,7 +265,6 @@ TEST(test_how_long_an_item_has_been_running)
     loop_run(l);
     CHECK_INT(worker_pool_busy_ms(p, INT64_MAX), 0, "it is over");
     worker_pool_free(p);
-    loop_free(l);
     pthread_barrier_destroy(&g.entered);
     pthread_barrier_destroy(&g.leave);
 }

@@ -278,8 +278,7 @@ static inline void rig_done(struct rig *r)
     assert_null(strstr(testing_log_text(r->f.log), "hunter2"));
     fixture_done(&r->f);
     server_free(r->server);
-    testing_rmdir(r->dir);
-    free(r->dir);
+    testing_directory_leave(&r->dir);
 }
 SCOPED_VALUE(rig, rig_done)
 

@@ -143,10 +143,7 @@ TEST(test_source_is_down)
 
 TEST(test_web_identity_mistakes)
 {
-    static const struct {
-        const char *answer;
-        const char *says;
-    } rows[] = {
+    static const struct text_case rows[] = {
         {"<html>", "expected XML with AccessKeyId"},
         {"<a><Credentials><AccessKeyId>a</AccessKeyId></Credentials></a>", "expected XML with"},
         {"<a><Credentials><AccessKeyId>a</AccessKeyId><SecretAccessKey>hunter2 "
@@ -162,9 +159,9 @@ TEST(test_web_identity_mistakes)
         SCOPED(rig) r;
         rig_init(&r, CREDENTIALS_WEB_IDENTITY);
         web_identity(&r);
-        r.source.answer = rows[i].answer;
+        r.source.answer = rows[i].text;
         rig_start(&r);
-        check_failure(&r, rows[i].says);
+        check_failure(&r, rows[i].want);
     }
     SCOPED(rig) r;
     rig_init(&r, CREDENTIALS_WEB_IDENTITY);
@@ -391,7 +388,7 @@ static void check_jwt(struct rig *r, EVP_PKEY *key)
 static EVP_PKEY *write_account(struct rig *r)
 {
     EVP_PKEY *key;
-    char *pem = make_key(&key);
+    SCOPED_MEMORY char *pem = make_key(&key);
     char json[8192];
     char url[URL_SIZE];
     (void)snprintf(json, sizeof(json),
@@ -400,7 +397,6 @@ static EVP_PKEY *write_account(struct rig *r)
                    "\"token_uri\":\"%s\"}",
                    pem, server_url(r->server, "/token", url));
     testing_write_file(r->dir, "key.json", json);
-    free(pem);
     return key;
 }
 
@@ -433,10 +429,7 @@ TEST(test_service_account_mistakes)
 #define ACCOUNT(type, key, uri)                                                                    \
     "{\"type\":\"" type "\",\"private_key\":\"" key "\",\"client_email\":\"p\",\"token_uri\":"     \
     "\"" uri "\"}"
-    static const struct {
-        const char *json;
-        const char *says;
-    } rows[] = {
+    static const struct text_case rows[] = {
         {"{}", "expected the JSON key of a service account"},
         {"hunter2", "expected the JSON key of a service account"},
         {"", "the file is empty"},
@@ -449,9 +442,9 @@ TEST(test_service_account_mistakes)
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         SCOPED(rig) r;
         rig_init(&r, CREDENTIALS_SERVICE_ACCOUNT);
-        set_env_file(&r, "GOOGLE_APPLICATION_CREDENTIALS", "key.json", rows[i].json);
+        set_env_file(&r, "GOOGLE_APPLICATION_CREDENTIALS", "key.json", rows[i].text);
         rig_start(&r);
-        check_failure(&r, rows[i].says);
+        check_failure(&r, rows[i].want);
         CHECK_INT(atomic_load(&r.server->accepted), 0, "");
     }
     SCOPED(rig) r;
@@ -484,9 +477,7 @@ TEST(test_metadata)
 TEST(test_another_server_than_metadata)
 {
     static const struct {
-        const char *flavor;
-        const char *answer;
-        const char *says;
+        const char *flavor, *answer, *says;
     } rows[] = {
         {NULL, NULL, "without the header Metadata-Flavor"},
         {"Other", NULL, "without the header Metadata-Flavor"},
@@ -565,8 +556,7 @@ TEST(test_addresses)
 TEST(test_auto)
 {
     static const struct {
-        const char *url;
-        const char *names[4];
+        const char *url, *names[4];
         enum credentials_source source; /* CREDENTIALS_SOURCES: none */
     } rows[] = {
         {"s3://bbb",

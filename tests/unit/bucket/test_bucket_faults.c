@@ -102,43 +102,39 @@ static const struct {
     {"400 KeyTooLongError", BUCKET_REFUSED, 1, "message of KeyTooLongError"},
 };
 
-TEST(test_refusals)
+SETUP_OF(rig)
+
+TEST_ON(struct rig *r, test_refusals)
 {
-    SCOPED(rig) r;
-    rig_init(&r);
     for (size_t i = 0; i < sizeof(refusals) / sizeof(refusals[0]); i++) {
         struct script s = {.times = 99, .status = refusals[i].status};
-        fake_bucket_fault(r.fake, play, &s);
-        CHECK_INT(put(&r), refusals[i].result, refusals[i].status);
+        fake_bucket_fault(r->fake, play, &s);
+        CHECK_INT(put(r), refusals[i].result, refusals[i].status);
         CHECK_INT(s.hit, refusals[i].tries, refusals[i].status);
-        CHECK_CONTAINS(r.err.msg, "s3://bbb/pre/k: PUT answered HTTP ", refusals[i].status);
-        CHECK_CONTAINS(r.err.msg, refusals[i].says, refusals[i].status);
+        CHECK_CONTAINS(r->err.msg, "s3://bbb/pre/k: PUT answered HTTP ", refusals[i].status);
+        CHECK_CONTAINS(r->err.msg, refusals[i].says, refusals[i].status);
     }
 }
 
 /* The name of the bucket is not secret, but an error may repeat the request. */
-TEST(test_refusal_shows_no_credentials)
+TEST_ON(struct rig *r, test_refusal_shows_no_credentials)
 {
-    SCOPED(rig) r;
     struct script s = {.times = 1,
                        .status = "403 Forbidden",
                        .body = "<Error><Code>SignatureDoesNotMatch</Code><Message>m</Message>"
                                "<StringToSign>hunter2</StringToSign></Error>"};
-    rig_init(&r);
-    fake_bucket_fault(r.fake, play, &s);
-    CHECK_INT(put(&r), BUCKET_DENIED, "");
-    assert_null(strstr(r.err.msg, "hunter2"));
+    fake_bucket_fault(r->fake, play, &s);
+    CHECK_INT(put(r), BUCKET_DENIED, "");
+    assert_null(strstr(r->err.msg, "hunter2"));
 }
 
-TEST(test_refusal_that_passes)
+TEST_ON(struct rig *r, test_refusal_that_passes)
 {
-    SCOPED(rig) r;
     struct script s = {.times = 2, .status = "503 SlowDown"};
-    rig_init(&r);
-    fake_bucket_fault(r.fake, play, &s);
-    CHECK_INT(put(&r), BUCKET_OK, r.err.msg);
-    CHECK_STR(r.err.msg, "", "");
-    CHECK_INT(testing_metric(r.metrics, "profpull_bucket_retries_total{bucket=\"test\"}"), 2, "");
+    fake_bucket_fault(r->fake, play, &s);
+    CHECK_INT(put(r), BUCKET_OK, r->err.msg);
+    CHECK_STR(r->err.msg, "", "");
+    CHECK_INT(testing_metric(r->metrics, "profpull_bucket_retries_total{bucket=\"test\"}"), 2, "");
 }
 
 /* ---- answers that are none ------------------------------------------------------------------- */
@@ -146,9 +142,7 @@ TEST(test_refusal_that_passes)
 TEST(test_answers_to_a_range)
 {
     static const struct {
-        const char *status;
-        const char *headers;
-        const char *body;
+        const char *status, *headers, *body;
         enum bucket_result result;
         const char *says;
         unsigned tries;
@@ -201,14 +195,12 @@ TEST(test_cut_body_is_read_again)
     CHECK_STR(text, "text", "");
 }
 
-TEST(test_page_instead_of_an_answer)
+TEST_ON(struct rig *r, test_page_instead_of_an_answer)
 {
-    SCOPED(rig) r;
     struct script s = {.times = 99, .status = "200 OK", .body = "<html>welcome</html>"};
-    rig_init(&r);
-    fake_bucket_fault(r.fake, play, &s);
-    CHECK_INT(put(&r), BUCKET_BAD_ANSWER, "");
-    CHECK_CONTAINS(r.err.msg, "none of an object store", "");
+    fake_bucket_fault(r->fake, play, &s);
+    CHECK_INT(put(r), BUCKET_BAD_ANSWER, "");
+    CHECK_CONTAINS(r->err.msg, "none of an object store", "");
 }
 
 /* ---- time ------------------------------------------------------------------------------------ */
@@ -229,20 +221,18 @@ TEST(test_silent_server)
 }
 
 /* A deadline ends a try, the pause before the next one, and later calls at once. */
-TEST(test_deadline)
+TEST_ON(struct rig *r, test_deadline)
 {
-    SCOPED(rig) r;
     struct script silent = {.times = 99, .silent = true};
     struct script slow = {.times = 99, .status = "503 SlowDown", .headers = NULL};
-    rig_init(&r);
-    fake_bucket_fault(r.fake, play, &silent);
+    fake_bucket_fault(r->fake, play, &silent);
     int64_t deadline = clock_mono_ms() + 100;
-    CHECK_INT(bucket_put(r.bucket, "k", "x", 1, deadline, &r.err), BUCKET_TIMEOUT, "");
+    CHECK_INT(bucket_put(r->bucket, "k", "x", 1, deadline, &r->err), BUCKET_TIMEOUT, "");
     assert_true(clock_mono_ms() >= deadline);
-    assert_null(strstr(r.err.msg, "tries"));
-    fake_bucket_fault(r.fake, play, &slow);
-    CHECK_INT(bucket_put(r.bucket, "k", "x", 1, deadline, &r.err), BUCKET_TIMEOUT, "");
-    CHECK_CONTAINS(r.err.msg, "the deadline has passed before the request", "");
+    assert_null(strstr(r->err.msg, "tries"));
+    fake_bucket_fault(r->fake, play, &slow);
+    CHECK_INT(bucket_put(r->bucket, "k", "x", 1, deadline, &r->err), BUCKET_TIMEOUT, "");
+    CHECK_CONTAINS(r->err.msg, "the deadline has passed before the request", "");
     CHECK_INT(slow.hit, 0, "");
 }
 
@@ -261,35 +251,31 @@ TEST(test_retry_after_beyond_the_deadline)
     CHECK_INT(s.hit, 1, "");
 }
 
-TEST(test_no_server)
+TEST_ON(struct rig *r, test_no_server)
 {
-    SCOPED(rig) r;
-    rig_init(&r);
-    struct bucket_settings s = r.settings;
+    struct bucket_settings s = r->settings;
     s.endpoint = "http://127.0.0.1:1";
-    struct bucket_options o = rig_options(&r);
+    struct bucket_options o = rig_options(r);
     o.settings = &s;
-    struct bucket *b = bucket_new(&o, &r.err);
+    struct bucket *b = bucket_new(&o, &r->err);
     assert_non_null(b);
-    CHECK_INT(bucket_put(b, "k", "x", 1, 0, &r.err), BUCKET_NETWORK, "");
-    CHECK_CONTAINS(r.err.msg, "s3://bbb/pre/k: PUT http://127.0.0.1:1/bbb/pre/k: ", "");
-    CHECK_CONTAINS(r.err.msg, "(after 3 tries)", "");
+    CHECK_INT(bucket_put(b, "k", "x", 1, 0, &r->err), BUCKET_NETWORK, "");
+    CHECK_CONTAINS(r->err.msg, "s3://bbb/pre/k: PUT http://127.0.0.1:1/bbb/pre/k: ", "");
+    CHECK_CONTAINS(r->err.msg, "(after 3 tries)", "");
     bucket_free(b);
 }
 
-TEST(test_unreadable_key_file)
+TEST_ON(struct rig *r, test_unreadable_key_file)
 {
-    SCOPED(rig) r;
-    rig_init(&r);
-    struct bucket_settings s = r.settings;
+    struct bucket_settings s = r->settings;
     s.http.password = NULL;
     s.http.password_file = "/nonexistent/key";
-    struct bucket_options o = rig_options(&r);
+    struct bucket_options o = rig_options(r);
     o.settings = &s;
-    struct bucket *b = bucket_new(&o, &r.err);
+    struct bucket *b = bucket_new(&o, &r->err);
     assert_non_null(b);
-    CHECK_INT(bucket_put(b, "k", "x", 1, 0, &r.err), BUCKET_CREDENTIALS, "");
-    CHECK_CONTAINS(r.err.msg, "/nonexistent/key", "");
+    CHECK_INT(bucket_put(b, "k", "x", 1, 0, &r->err), BUCKET_CREDENTIALS, "");
+    CHECK_CONTAINS(r->err.msg, "/nonexistent/key", "");
     bucket_free(b);
 }
 
@@ -443,15 +429,13 @@ TEST(test_uploads)
 }
 
 /* An older object of the same name and size is not taken for the one of this upload. */
-TEST(test_older_object_is_no_success)
+TEST_ON(struct rig *r, test_older_object_is_no_success)
 {
-    SCOPED(rig) r;
     struct script s = {.times = 99, .method = "POST", .contains = "uploadId", .reset = true};
     int fd = make_file();
-    rig_init(&r);
-    CHECK_INT(bucket_put_file(r.bucket, "f", fd, 0, FILE_SIZE, 0, &r.err), BUCKET_OK, r.err.msg);
-    fake_bucket_fault(r.fake, play, &s);
-    CHECK_INT(bucket_put_file(r.bucket, "f", fd, 0, FILE_SIZE, 0, &r.err), BUCKET_NETWORK, "");
+    CHECK_INT(bucket_put_file(r->bucket, "f", fd, 0, FILE_SIZE, 0, &r->err), BUCKET_OK, r->err.msg);
+    fake_bucket_fault(r->fake, play, &s);
+    CHECK_INT(bucket_put_file(r->bucket, "f", fd, 0, FILE_SIZE, 0, &r->err), BUCKET_NETWORK, "");
     close(fd);
 }
 

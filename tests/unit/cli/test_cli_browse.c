@@ -29,8 +29,7 @@ static void browse_types(struct browse *b, const char *bytes, bool goes_on)
 static void check_selected(struct browse *b, const char *want, const char *keys)
 {
     struct err err = ERR_INIT;
-    SCOPED(buf) out;
-    buf_init(&out, 65536);
+    SCOPED(buf) out = testing_buf(65536);
     assert_true(browse_draw(b, &out, &err));
     CHECK_CONTAINS(out.data, want, keys);
 }
@@ -38,9 +37,7 @@ static void check_selected(struct browse *b, const char *want, const char *keys)
 TEST(keys_move)
 {
     static const struct {
-        const char *keys;
-        const char *title;
-        const char *selected;
+        const char *keys, *title, *selected;
     } cases[] = {
         {"", "t: 100\r", "100 (100.00%), self 0 (0.00%)  total\r"},
         {"j", "t: 100\r", "  main\r"},
@@ -98,8 +95,7 @@ TEST(pictures)
 {
     static const struct {
         struct terminal terminal;
-        const char *keys;
-        const char *golden;
+        const char *keys, *golden;
     } cases[] = {
         {{.width = 60, .height = 8}, "jj/json\r", "browse.txt"},
         {{.width = 40, .height = 4, .utf8 = true}, "jjj", "browse-low.txt"},
@@ -112,14 +108,12 @@ TEST(pictures)
     SCOPED(tree) *t = tree_of(stacks);
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct err err = ERR_INIT;
-        struct buf out;
         SCOPED(browse) *b = browse_new(t, &options, &cases[i].terminal, &err);
         browse_types(b, cases[i].keys, true);
-        buf_init(&out, 65536);
+        SCOPED(buf) out = testing_buf(65536);
         assert_true(browse_draw(b, &out, &err));
         buf_putc(&out, '\n');
         check_golden(&out, cases[i].golden);
-        buf_done(&out);
     }
 }
 

@@ -23,7 +23,7 @@ TEST(functions_that_changed)
         size_t limit;
         const char *golden;
     } cases[] = {{false, 0, "diff.txt"}, {true, 1, "diff-normalized.txt"}};
-    struct tree *base = tree_of(before);
+    SCOPED(tree) *base = tree_of(before);
     SCOPED(tree) *now = tree_of(after);
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct err err = ERR_INIT;
@@ -35,16 +35,14 @@ TEST(functions_that_changed)
         check_golden(&out, cases[i].golden);
         buf_clear(&out);
         changes_json(&c, "count", cases[i].limit, &out);
-        json_t *root = json_loadb(out.data, out.len, 0, NULL);
+        json_auto_t *root = json_loadb(out.data, out.len, 0, NULL);
         assert_non_null(root);
         json_t *grew = json_array_get(json_object_get(root, "grew"), 0);
         CHECK_STR(json_string_value(json_object_get(grew, "name")), "grow", "");
         CHECK_INT(json_integer_value(json_object_get(grew, "self")), 70, "");
         CHECK_INT(json_integer_value(json_object_get(root, "base_total")),
                   cases[i].normalize ? 150 : 100, "");
-        json_decref(root);
     }
-    tree_free(base);
 }
 
 static const char calls[] = "main;parse;read 10\nmain;parse;parse;read 20\nmain;run;parse 5\n"
@@ -64,9 +62,8 @@ static void peek_golden(const char *pattern, const char *golden)
     check_golden(&out, golden);
     buf_clear(&out);
     peek_json(&p, "count", &out);
-    json_t *root = json_loadb(out.data, out.len, 0, NULL);
+    json_auto_t *root = json_loadb(out.data, out.len, 0, NULL);
     CHECK_INT(json_array_size(json_object_get(root, "functions")), p.n, pattern);
-    json_decref(root);
 }
 
 TEST(callers_and_callees)
@@ -77,19 +74,16 @@ TEST(callers_and_callees)
 
 TEST(functions_that_do_not_exist)
 {
-    static const struct {
-        const char *pattern;
-        const char *problem;
-    } cases[] = {{"nope", "no function of the profile matches \"nope\""},
-                 {"(", "\"(\" is not a regex: "}};
+    static const struct text_case cases[] = {
+        {"nope", "no function of the profile matches \"nope\""}, {"(", "\"(\" is not a regex: "}};
     SCOPED(tree) *t = tree_of(calls);
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct err err = ERR_INIT;
         struct peek p;
         SCOPED(arena) *arena = arena_new(BYTES_MAX);
-        assert_false(peek_make(t, cases[i].pattern, arena, &p, &err));
-        CHECK_CONTAINS(err.msg, cases[i].problem, cases[i].pattern);
-        CHECK_INT(err.kind, ERR_INPUT, cases[i].pattern);
+        assert_false(peek_make(t, cases[i].text, arena, &p, &err));
+        CHECK_CONTAINS(err.msg, cases[i].want, cases[i].text);
+        CHECK_INT(err.kind, ERR_INPUT, cases[i].text);
     }
 }
 

@@ -117,9 +117,7 @@ TEST(chart_of_a_part)
 TEST(control_characters)
 {
     static const struct {
-        const char *name;
-        const char *utf8;
-        const char *ascii;
+        const char *name, *utf8, *ascii;
     } cases[] = {
         {"plain", "plain", "plain"},
         {"\033[2Jx", "\xef\xbf\xbd[2Jx", "?[2Jx"},
@@ -178,10 +176,7 @@ TEST(text_is_cut_at_columns)
 TEST(packages_and_short_names)
 {
     static const struct {
-        const char *name;
-        const char *package;
-        const char *brief;
-        const char *briefest;
+        const char *name, *package, *brief, *briefest;
     } cases[] = {
         {"net/http.(*conn).serve", "net/http", "http.(*conn).serve", "serve"},
         {"main.main", "main", "main.main", "main"},

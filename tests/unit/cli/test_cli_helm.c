@@ -13,8 +13,7 @@ static char *convert(const char *text, char **ret_report)
 {
     struct helm_result r;
     struct err err = ERR_INIT;
-    struct buf out;
-    buf_init(&out, 1 << 20);
+    struct buf out = testing_buf(1 << 20);
     if (!helm_convert("v.yaml", sv_from(text), &r, &err)) {
         fail_msg("%s", err.msg);
     }
@@ -95,10 +94,9 @@ TEST(other_texts_are_refused_with_their_place)
 
 TEST(every_row_is_documented)
 {
-    SCOPED(buf) docs;
     struct err err = ERR_INIT;
     const struct helm_row *row;
-    buf_init(&docs, CONFIG_FILE_MAX + 1);
+    SCOPED(buf) docs = testing_buf(CONFIG_FILE_MAX + 1);
     assert_true(file_read("docs/migrating.md", CONFIG_FILE_MAX, &docs, &err));
     for (size_t i = 0; (row = helm_row_at(i)) != NULL; i++) {
         char want[256];

@@ -57,8 +57,7 @@ TEST(time_that_a_profile_covers)
 {
     static const struct {
         const char *row;
-        int64_t given_from, given_until, time, duration, mtime;
-        int64_t from, until;
+        int64_t given_from, given_until, time, duration, mtime, from, until;
         bool restamp;
         int64_t written_duration;
     } cases[] = {
@@ -111,9 +110,7 @@ TEST(labels_that_the_protocol_carries)
 {
     static const struct {
         const struct protocol *protocol;
-        const char *name;
-        const char *label;
-        const char *value;
+        const char *name, *label, *value;
         const char *says; /* "": good */
     } cases[] = {
         {&protocol_push, "a/b c", "k8s.pod_1", "x,y}", ""},
@@ -215,9 +212,8 @@ TEST(walk_over_files_and_directories)
     CHECK_STR(seen, "standard input! error a b/z c c! ", "order");
     CHECK_CONTAINS(err.msg, "none: No such file", "");
     file_walk_free(w);
-    struct buf data;
     int64_t mtime = 0;
-    buf_init(&data, 1);
+    SCOPED(buf) data = testing_buf(1);
     f = (struct file_found){.path = file, .open = file};
     assert_false(file_walk_read(&f, &data, &mtime, &err));
     assert_true(buf_too_big(&data));
@@ -226,7 +222,6 @@ TEST(walk_over_files_and_directories)
     assert_true(file_walk_read(&f, &data, &mtime, &err));
     CHECK_STR(data.data, "cc", "");
     assert_true(mtime > 1000 * S);
-    buf_done(&data);
 }
 
 TEST(advice_by_status_and_result)

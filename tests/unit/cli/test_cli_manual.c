@@ -96,8 +96,7 @@ TEST(completions_have_subjects_and_names_of_types)
                                         "list verify", "debug info warn error",
                                         "cpu process_cpu heap"};
     for (size_t i = 0; completion_shell(i) != NULL; i++) {
-        SCOPED(buf) script;
-        buf_init(&script, TEXT_MAX);
+        SCOPED(buf) script = testing_buf(TEXT_MAX);
         assert_true(completion_script(completion_shell(i), &script));
         for (size_t k = 0; k < sizeof(parts) / sizeof(parts[0]); k++) {
             CHECK_CONTAINS(script.data, parts[k], completion_shell(i));

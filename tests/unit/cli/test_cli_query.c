@@ -8,17 +8,15 @@
 #include "cli/query/top.h"
 #include "tests/unit/lib/stored.h"
 
+SCOPED_POINTER(tree, tree_free)
+
 #define NOW_NS (INT64_C(1795307400) * NS_PER_S)
 #define HOUR_NS (3600 * NS_PER_S)
 
 TEST(times_of_the_question)
 {
     static const struct {
-        int64_t from_ns;
-        int64_t until_ns;
-        int64_t since_ms;
-        int64_t want_from_ns;
-        int64_t want_until_ns;
+        int64_t from_ns, until_ns, since_ms, want_from_ns, want_until_ns;
         const char *problem;
     } cases[] = {
         {QUERY_NO_TIME, QUERY_NO_TIME, 3600 * MS_PER_S, NOW_NS - HOUR_NS, NOW_NS, NULL},
@@ -54,9 +52,7 @@ TEST(times_of_the_question)
 TEST(types_by_what_they_are_called)
 {
     static const struct {
-        const char *type;
-        const char *id;
-        const char *problem;
+        const char *type, *id, *problem;
     } cases[] = {
         {"cpu", "process_cpu:cpu:nanoseconds:cpu:nanoseconds", ""},
         {"inuse_space", "memory:inuse_space:bytes:space:bytes", ""},
@@ -71,7 +67,7 @@ TEST(types_by_what_they_are_called)
          "several types are called \"odd\": odd:a:bytes:space:bytes, odd:b:bytes:space:bytes"},
         {"", "", "no type is called \"\""},
     };
-    json_t *ids = json_pack(
+    json_auto_t *ids = json_pack(
         "[s,s,s,s,s,s,s,i]", "process_cpu:cpu:nanoseconds:cpu:nanoseconds",
         "process_cpu:samples:count:cpu:nanoseconds", "memory:alloc_space:bytes:space:bytes",
         "memory:inuse_space:bytes:space:bytes", "goroutine:goroutine:count:goroutine:count",
@@ -84,7 +80,6 @@ TEST(types_by_what_they_are_called)
         CHECK_CONTAINS(err.msg, cases[i].problem, cases[i].type);
         CHECK_INT(ok, cases[i].problem[0] == '\0', cases[i].type);
     }
-    json_decref(ids);
 }
 
 /* The table of functions counts cut stacks from their roots, or as they were recorded. */
@@ -98,12 +93,11 @@ TEST(cut_stacks_of_a_table)
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct err err = ERR_INIT;
         char unit[TOP_UNIT_MAX];
-        struct tree *t =
+        SCOPED(tree) *t =
             top_tree((struct sv){b.data, b.len}, "inuse_space", cases[i].as_recorded, unit, &err);
         CHECK_STR(err.msg, "", "top_tree");
         assert_non_null(t);
         CHECK_INT(tree_total(t), 2123, "total");
         CHECK_INT(tree_size(t) - 1, cases[i].nodes, "nodes");
-        tree_free(t);
     }
 }

@@ -14,9 +14,7 @@ TEST(queries_of_each_server)
 {
     static const struct {
         const struct readback *how;
-        const char *base;
-        const char *url;
-        const char *body;
+        const char *base, *url, *body;
     } cases[] = {
         {&readback_pyroscope, "http://h:4040/",
          "http://h:4040/querier.v1.QuerierService/SelectMergeStacktraces",
@@ -55,10 +53,7 @@ TEST(queries_of_each_server)
 /* The service stands in the selector only if it needs no quoting. */
 TEST(query_by_service)
 {
-    static const struct {
-        const char *service;
-        const char *want;
-    } cases[] = {
+    static const struct text_case cases[] = {
         {"profpull-verify", "{verify_id=\\\"0a\\\",service_name=\\\"profpull-verify\\\"}"},
         {"ns/app", "{verify_id=\\\"0a\\\"}"},
         {"a\"b", "{verify_id=\\\"0a\\\"}"},
@@ -68,9 +63,9 @@ TEST(query_by_service)
         SCOPED(buf) url = testing_buf(4096);
         SCOPED(buf) body = testing_buf(4096);
         struct readback_query q = {
-            .base_url = "http://h", .service = cases[i].service, .id = "0a", .until_ns = 1};
+            .base_url = "http://h", .service = cases[i].text, .id = "0a", .until_ns = 1};
         assert_true(readback_request(&readback_pyroscope, &q, &url, &body));
-        CHECK_CONTAINS(body.data, cases[i].want, cases[i].service);
+        CHECK_CONTAINS(body.data, cases[i].want, cases[i].text);
     }
 }
 
@@ -184,10 +179,9 @@ TEST(responses_of_each_server)
 
 TEST(the_profile_is_valid)
 {
-    struct buf b;
     struct import_summary summary;
     struct err err = ERR_INIT;
-    buf_init(&b, 4096);
+    SCOPED(buf) b = testing_buf(4096);
     assert_true(readback_profile(INT64_C(1709204400) * NS_PER_S, 10 * NS_PER_MS, &b));
     CHECK_INT(import_summary_read((struct sv){.p = b.data, .n = b.len}, &summary, &err),
               IMPORT_PROFILE, err.msg);
@@ -198,5 +192,4 @@ TEST(the_profile_is_valid)
     buf_done(&b);
     buf_init(&b, 20);
     assert_false(readback_profile(1, 1, &b));
-    buf_done(&b);
 }

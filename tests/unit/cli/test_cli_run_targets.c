@@ -41,20 +41,17 @@ TEST(a_directory_is_below_the_working_one)
 
 TEST(wrong_targets_are_named)
 {
-    static const struct {
-        const char *target;
-        const char *message;
-    } rows[] = {
+    static const struct text_case rows[] = {
         {"cart", "--target: expected HOST:PORT, got \"cart\", without a port"},
         {"=h:1", "--target: expected HOST:PORT or SERVICE=HOST:PORT, got \"=h:1\""},
         {"h:99999", "--target: expected a port within 1-65535"},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        struct flag_list targets = {.at = {rows[i].target}, .n = 1};
+        struct flag_list targets = {.at = {rows[i].text}, .n = 1};
         struct err err = ERR_INIT;
         SCOPED(buf) text = testing_buf((size_t)1 << 20);
         assert_false(run_targets_config(&targets, "/d", &text, &err));
-        assert_non_null(strstr(err.msg, rows[i].message));
+        assert_non_null(strstr(err.msg, rows[i].want));
     }
 }
 
@@ -62,8 +59,7 @@ TEST(wrong_targets_are_named)
 TEST(a_directory_is_a_path)
 {
     static const struct {
-        const char *data;
-        const char *url;
+        const char *data, *url;
     } rows[] = {
         {"/var/a b", "store:///var/a b"},     {"/var/x%41y", "store:///var/x%2541y"},
         {"/var/h#1?x", "store:///var/h#1?x"}, {"//var//lib", "store:///var//lib"},
@@ -71,9 +67,8 @@ TEST(a_directory_is_a_path)
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct flag_list targets = {.at = {"h:1"}, .n = 1};
-        SCOPED(buf) text;
         struct err err = ERR_INIT;
-        buf_init(&text, (size_t)1 << 20);
+        SCOPED(buf) text = testing_buf((size_t)1 << 20);
         assert_true(run_targets_config(&targets, rows[i].data, &text, &err));
         struct cmd_config_flags flags = {.file = "--target", .text = {text.data, text.len}};
         SCOPED(config) *config = cmd_load_config(&flags);

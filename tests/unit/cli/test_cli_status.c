@@ -30,8 +30,7 @@ static json_t *load(const char *text)
 static char *show(const json_t *root, unsigned width, bool colours)
 {
     const struct show_style style = {.width = width, .colours = colours};
-    struct buf out;
-    buf_init(&out, 1 << 20);
+    struct buf out = testing_buf(1 << 20);
     assert_true(status_show(root, &style, &out));
     char *text = buf_take(&out, NULL);
     assert_non_null(text);
@@ -40,9 +39,9 @@ static char *show(const json_t *root, unsigned width, bool colours)
 
 TEST(all_is_well)
 {
-    json_t *root = load(WELL);
+    json_auto_t *root = load(WELL);
     assert_true(status_is_well(root));
-    char *text = show(root, 100, false);
+    SCOPED_MEMORY char *text = show(root, 100, false);
     CHECK_STR(text,
               "profpull 1.2, up 1h1m1s, configuration /p.yaml\n"
               "healthy\n"
@@ -70,8 +69,6 @@ TEST(all_is_well)
     text = show(root, 100, true);
     CHECK_CONTAINS(text, "\033[32mready\033[0m\n", "green");
     CHECK_CONTAINS(text, "\033[1mDestinations\033[0m\n", "bold");
-    free(text);
-    json_decref(root);
 }
 
 /* Each of these alone is a failure; an absent type is none. */
@@ -136,17 +133,14 @@ TEST(what_fails)
         {"jobs", "'rubbish'", true, "JOB"},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        json_t *root = load(WELL);
+        json_auto_t *root = load(WELL);
         char changed[1024];
         snprintf(changed, sizeof(changed), "{'x':%s}", rows[i].value);
-        json_t *value = load(changed);
+        json_auto_t *value = load(changed);
         json_object_set(root, rows[i].member, json_object_get(value, "x"));
         CHECK_INT(status_is_well(root), rows[i].well, rows[i].part);
-        char *text = show(root, 100, false);
+        SCOPED_MEMORY char *text = show(root, 100, false);
         CHECK_CONTAINS(text, rows[i].part, rows[i].member);
-        free(text);
-        json_decref(value);
-        json_decref(root);
     }
 }
 
@@ -154,10 +148,11 @@ TEST(what_fails)
  * would take for commands does not reach it. */
 TEST(narrow_and_hostile)
 {
-    json_t *root = load("{'version':'\\u001b[2J\\u009b','configFile':'\\u00e9\\u00e9 with some "
-                        "words "
-                        "and/a/word/that/is/longer/than/the/line/is/wide'}");
-    char *text = show(root, 40, false);
+    json_auto_t *root =
+        load("{'version':'\\u001b[2J\\u009b','configFile':'\\u00e9\\u00e9 with some "
+             "words "
+             "and/a/word/that/is/longer/than/the/line/is/wide'}");
+    SCOPED_MEMORY char *text = show(root, 40, false);
     CHECK_CONTAINS(text,
                    "profpull ?[2J?, up 0s, configuration \xc3\xa9\xc3\xa9\n"
                    "  with some words\n"
@@ -169,20 +164,17 @@ TEST(narrow_and_hostile)
     root = load("[]");
     text = show(root, 40, false);
     assert_false(status_is_well(root));
-    free(text);
-    json_decref(root);
 }
 
 /* Numbers that no profpull sends: larger than 64 bits, and so large that a product of them is. */
 TEST(numbers_without_bounds)
 {
-    json_t *root = load("{'uptimeSeconds':9223372036854775807,'jobs':[{'job':'pods','up':1e300,"
-                        "'down':-1e300}],'destinations':[{'name':'main','queued':3.7,"
-                        "'queuedBytes':9000000000000000000,'queueLimitBytes':9e18,"
-                        "'oldestAgeSeconds':1e86}]}");
-    char *text = show(root, 200, false);
+    json_auto_t *root =
+        load("{'uptimeSeconds':9223372036854775807,'jobs':[{'job':'pods','up':1e300,"
+             "'down':-1e300}],'destinations':[{'name':'main','queued':3.7,"
+             "'queuedBytes':9000000000000000000,'queueLimitBytes':9e18,"
+             "'oldestAgeSeconds':1e86}]}");
+    SCOPED_MEMORY char *text = show(root, 200, false);
     CHECK_CONTAINS(text, "pods 1000000000000000 -1000000000000000 ", "");
     CHECK_CONTAINS(text, "3 queued", "");
-    free(text);
-    json_decref(root);
 }

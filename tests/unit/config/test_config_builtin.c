@@ -133,16 +133,14 @@ TEST(outside_of_a_cluster_other_work_needs_no_jobs)
         {"write: [{url: \"file:///d\"}]\n", false},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        struct config *outside = load(cases[i].text, NULL, NULL, "");
-        struct config *unset = load(cases[i].text, &empty, NULL, "");
+        SCOPED(config) *outside = load(cases[i].text, NULL, NULL, "");
+        SCOPED(config) *unset = load(cases[i].text, &empty, NULL, "");
         SCOPED(config) *inside = load(cases[i].text, &pod, NULL, "");
         CHECK_INT(outside->n_jobs, cases[i].works_alone ? 0 : 1, cases[i].text);
         CHECK_INT(outside->lacks_cluster, cases[i].works_alone, cases[i].text);
         CHECK_INT(unset->n_jobs, outside->n_jobs, cases[i].text);
         CHECK_INT(inside->n_jobs, 1, cases[i].text);
         CHECK_INT(inside->lacks_cluster, false, cases[i].text);
-        config_unref(outside);
-        config_unref(unset);
     }
 }
 
@@ -159,7 +157,7 @@ TEST(jobs_in_the_file_replace_the_built_in_ones)
 TEST(variables_of_the_built_in_configuration)
 {
     struct variable node = {"PROFPULL_POD_FIELDS", "spec.nodeName=n1,status.phase!=Failed"};
-    struct config *c = load(NULL, &node, NULL, "");
+    SCOPED(config) *c = load(NULL, &node, NULL, "");
     assert_non_null(c);
     CHECK_STR(source_of(c)->selectors[0].field, "spec.nodeName=n1,status.phase!=Failed", "");
     CHECK_STR(c->endpoints[0].url, "http://pyroscope:4040", "");
@@ -173,7 +171,6 @@ TEST(variables_of_the_built_in_configuration)
     c = load(NULL, &url, NULL, "");
     assert_non_null(c);
     CHECK_STR(c->endpoints[0].url, "http://other:1", "");
-    config_unref(c);
 }
 
 /* A mistake in a variable is reported with its place in the built-in text; next to mistakes of the
@@ -195,7 +192,7 @@ TEST(errors_name_the_built_in_configuration)
 /* Users can copy the text: loaded as a file it gives the same. */
 TEST(the_text_is_a_file)
 {
-    struct config *built_in = load(NULL, NULL, NULL, "");
+    SCOPED(config) *built_in = load(NULL, NULL, NULL, "");
     SCOPED(buf) text = testing_buf(1 << 20);
     SCOPED(buf) first = testing_buf(1 << 20);
     SCOPED(buf) second = testing_buf(1 << 20);
@@ -206,5 +203,4 @@ TEST(the_text_is_a_file)
     assert_non_null(copy);
     assert_true(config_dump(built_in, &first) && config_dump(copy, &second));
     CHECK_STR(first.data, second.data, "");
-    config_unref(built_in);
 }

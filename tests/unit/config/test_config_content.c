@@ -48,7 +48,7 @@ TEST(names_are_taken_apart)
 
 TEST(contents_are_listed_once)
 {
-    struct config *c =
+    SCOPED(config) *c =
         parse("write:\n"
               "- url: http://x\n"
               "  basic_auth: {username_file: 'kubernetes:configmap/n/c.1/user_A', password_file: "
@@ -61,7 +61,6 @@ TEST(contents_are_listed_once)
     CHECK_STR(c->contents.at[2], "kubernetes:secret/n/s/ca.crt", "");
     CHECK_STR(c->endpoints[0].http.password_file, "kubernetes:secret/n/s/p", "not a file");
     CHECK_STR(c->endpoints[0].http.tls.key_file, "kubernetes:secret/n/s/p", "");
-    config_unref(c);
 }
 
 TEST(too_many_contents_are_an_error)
@@ -74,10 +73,9 @@ TEST(too_many_contents_are_an_error)
                    "  bearer_token_file: 'kubernetes:secret/n/s/k%d'\n",
                    i, i);
     }
-    struct config_errors *errors = config_errors_new();
+    SCOPED(config_errors) *errors = config_errors_new();
     assert_null(config_parse("f", (struct sv){text.data, text.len}, NULL, errors));
     CHECK_INT(config_errors_count(errors), 1, "");
     CHECK_STR(config_errors_at(errors, 0)->message,
               "a configuration names at most 256 values of Secrets and ConfigMaps", "");
-    config_errors_free(errors);
 }

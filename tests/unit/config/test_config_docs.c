@@ -7,6 +7,7 @@
 #include "base/str.h"
 #include "config/parts.h"
 #include "tests/unit/lib/protocols.h"
+#include "tests/unit/lib/valid_config.h"
 
 #define DOC "docs/configuration.md"
 #define PATHS_MAX 256
@@ -276,15 +277,13 @@ TEST(every_built_in_type_can_be_asked_for_by_annotation)
 static void check_loads(const char *head, struct sv example, const char *tail)
 {
     static const struct config_options options = {.protocols = testing_protocols};
-    struct config_errors *errors = config_errors_new();
+    SCOPED(config_errors) *errors = config_errors_new();
     SCOPED(buf) whole = testing_buf(1 << 16);
     SCOPED(buf) problems = testing_buf(1 << 16);
     buf_printf(&whole, "%s%.*s%s", head, (int)example.n, example.p, tail);
-    struct config *c = config_parse("f", sv_from(whole.data), &options, errors);
+    SCOPED(config) *c = config_parse("f", sv_from(whole.data), &options, errors);
     config_errors_format(errors, &problems);
     CHECK_STR(problems.data, "", whole.data);
-    config_unref(c);
-    config_errors_free(errors);
 }
 
 /* The next example after `at` that begins with `begin`; an empty view at the end of the page. */

@@ -27,8 +27,7 @@ static void open_dir(struct dir *d, const char *name)
 static void close_dir(struct dir *d)
 {
     buf_done(&d->out);
-    testing_rmdir(d->path);
-    free(d->path);
+    testing_directory_leave(&d->path);
 }
 
 TEST(files)

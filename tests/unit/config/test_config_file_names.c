@@ -2,6 +2,7 @@
 #include "tests/unit/lib/testing.h"
 
 #include "config/file_names.h"
+#include "tests/unit/lib/valid_config.h"
 
 static void on_name(void *arg, const struct file_name *n)
 {
@@ -42,8 +43,8 @@ TEST(files_of_every_section)
                                "section query credentials_file=qt (somewhere)\n"
                                "section receive password_file=rp (somewhere)\n"
                                "section sharding kubeconfig_file=sharekc (somewhere)\n";
-    struct config_errors *errors = config_errors_new();
-    struct config *c = config_parse("f", (struct sv){text, sizeof(text) - 1}, NULL, errors);
+    SCOPED(config_errors) *errors = config_errors_new();
+    SCOPED(config) *c = config_parse("f", (struct sv){text, sizeof(text) - 1}, NULL, errors);
     SCOPED(buf) got = testing_buf(4096);
     if (c == NULL) {
         config_errors_format(errors, &got);
@@ -51,6 +52,4 @@ TEST(files_of_every_section)
     }
     config_file_names(c, on_name, &got);
     CHECK_STR(got.data, want, "");
-    config_unref(c);
-    config_errors_free(errors);
 }

@@ -440,8 +440,7 @@ static void several_setup(struct several *s)
 static void several_done(struct several *s)
 {
     arena_free(s->arena);
-    testing_rmdir(s->dir);
-    free(s->dir);
+    testing_directory_leave(&s->dir);
 }
 SCOPED_VALUE(several, several_done)
 

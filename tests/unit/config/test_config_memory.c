@@ -7,6 +7,7 @@
 #include "config/config.h"
 #include "config/kubeconfig.h"
 #include "tests/unit/lib/failing_malloc.h"
+#include "tests/unit/lib/valid_config.h"
 
 static const char text[] =
     "global: {external_labels: {a: \"${HOME:-x}\"}}\n"
@@ -48,8 +49,7 @@ static bool load_failing(const char *what, size_t n, const char *whole)
         assert_non_null(config_errors_at(errors, i)->pos.file);
     }
     if (c != NULL) { /* nothing is missing in it */
-        SCOPED(buf) b;
-        buf_init(&b, 1 << 20);
+        SCOPED(buf) b = testing_buf(1 << 20);
         assert_true(config_dump(c, &b));
         CHECK_STR(b.data, whole, "");
     }
@@ -81,8 +81,8 @@ TEST(configuration_without_memory)
 
 TEST(dump_without_memory)
 {
-    struct config_errors *errors = config_errors_new();
-    struct config *c = config_parse("f", sv_from(text), NULL, errors);
+    SCOPED(config_errors) *errors = config_errors_new();
+    SCOPED(config) *c = config_parse("f", sv_from(text), NULL, errors);
     assert_non_null(c);
     size_t n = 0;
     for (bool done = false; !done; n++) {
@@ -93,8 +93,6 @@ TEST(dump_without_memory)
         CHECK_INT(ok, done, "");
     }
     assert_true(n > 3);
-    config_unref(c);
-    config_errors_free(errors);
 }
 
 TEST(kubeconfig_without_memory)

@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "config/config.h"
+#include "tests/unit/lib/valid_config.h"
 
 static const char *env(void *arg, const char *name)
 {
@@ -78,10 +79,9 @@ TEST(mistakes_are_reported)
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         SCOPED(buf) got = testing_buf(1 << 16);
-        struct config *c = load(cases[i].text, &got);
+        SCOPED(config) *c = load(cases[i].text, &got);
         CHECK_STR(got.data == NULL ? "" : got.data, cases[i].want, cases[i].text);
         CHECK_INT(c != NULL, cases[i].want[0] == '\0', cases[i].text);
-        config_unref(c);
     }
 }
 
@@ -95,7 +95,7 @@ static struct config *must_load(const char *sharding)
 
 TEST(missing_keys_have_defaults)
 {
-    struct config *c = must_load("");
+    SCOPED(config) *c = must_load("");
     CHECK_INT(c->sharding.mode, SHARDING_NONE, "");
     config_unref(c);
     c = must_load("sharding: {mode: kubernetes, service: profpull}\n");
@@ -110,7 +110,6 @@ TEST(missing_keys_have_defaults)
     c = must_load("sharding: {mode: static, replicas: 3, index: \"${POD_NAME}\"}\n");
     CHECK_INT(c->sharding.index, 2, "the ordinal of a pod of a StatefulSet");
     CHECK_INT(c->sharding.replicas, 3, "");
-    config_unref(c);
 }
 
 /* A dump loads to the same. */
@@ -125,17 +124,15 @@ TEST(dump_shows_the_keys_of_the_mode)
          "  kubeconfig_file: \"/k\"\n  handover: 20s\n  isolation_timeout: 1m\n"},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        struct config *c = must_load(cases[i].text);
+        SCOPED(config) *c = must_load(cases[i].text);
         SCOPED(buf) out = testing_buf(1 << 20);
         SCOPED(buf) again = testing_buf(1 << 20);
         CHECK_INT(config_dump(c, &out), true, "");
         CHECK_CONTAINS(out.data, cases[i].want, cases[i].text);
         config_unref(c);
-        struct config_errors *errors = config_errors_new();
+        SCOPED(config_errors) *errors = config_errors_new();
         c = config_parse("f", (struct sv){out.data, out.len}, &options, errors);
         CHECK_INT(c != NULL && config_dump(c, &again), true, "");
         CHECK_STR(again.data, out.data, "");
-        config_errors_free(errors);
-        config_unref(c);
     }
 }

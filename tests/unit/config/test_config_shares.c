@@ -95,7 +95,7 @@ static struct config *parse(const char *global, uint64_t available)
 /* Four fifths of what the kernel leaves us, unless the file says otherwise. */
 TEST(a_configuration_gets_its_shares)
 {
-    struct config *c = parse("", 256 * MIB);
+    SCOPED(config) *c = parse("", 256 * MIB);
     CHECK_INT(c->memory.limit, 256 * MIB / 100 * MEMORY_PERCENT, "");
     assert_true(c->memory.sum <= c->memory.limit);
     CHECK_INT(c->global.bodies_max_bytes, c->memory.bodies, "");
@@ -113,7 +113,6 @@ TEST(a_configuration_gets_its_shares)
     CHECK_INT(c->memory.limit, 0, "");
     CHECK_INT(c->endpoints[0].queue_max_bytes, MEMORY_QUEUE_DEFAULT, "");
     CHECK_INT(c->global.bodies_max_bytes, MEMORY_BODIES_DEFAULT, "");
-    config_unref(c);
 }
 
 /* Without a store and a receiver, nothing is set aside for requests, and the shares are those of a
@@ -153,7 +152,7 @@ TEST(servers_of_a_configuration)
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct config_options o = {.protocols = testing_protocols, .memory_available = 320 * MIB};
-        struct config *c = valid_config("f", rows[i].text, &o);
+        SCOPED(config) *c = valid_config("f", rows[i].text, &o);
         assert_true(c->memory.sum <= c->memory.limit);
         CHECK_INT(c->memory.queries > 0, rows[i].queried, rows[i].text);
         CHECK_INT(c->memory.received > 0, rows[i].received, rows[i].text);
@@ -161,7 +160,6 @@ TEST(servers_of_a_configuration)
                     c->memory.limit / 2);
         CHECK_INT(c->receive.server.max_bytes > 0, rows[i].received, "");
         assert_true(c->receive.server.max_bytes < MEMORY_RECEIVE_DEFAULT);
-        config_unref(c);
     }
 }
 
@@ -170,7 +168,7 @@ TEST(servers_of_a_configuration)
 TEST(dumps)
 {
     SCOPED(buf) b = testing_buf(1 << 20);
-    struct config *c = parse("memory_limit: 1GiB", 0);
+    SCOPED(config) *c = parse("memory_limit: 1GiB", 0);
     assert_true(config_dump(c, &b));
     CHECK_CONTAINS(b.data, "\n  memory_limit: 1GiB\n", "");
     assert_null(strstr(b.data, "bodies_max_bytes: 256MiB"));
@@ -180,5 +178,4 @@ TEST(dumps)
     assert_true(config_dump(c, &b));
     assert_null(strstr(b.data, "memory_limit"));
     CHECK_CONTAINS(b.data, "bodies_max_bytes: 256MiB", "");
-    config_unref(c);
 }

@@ -9,13 +9,12 @@
 /* "address,address{name=value,name=value};..." or the error. */
 static void parse(const char *text, struct buf *out)
 {
-    struct arena *arena = arena_new(TARGET_FILE_ARENA_MAX);
+    SCOPED(arena) *arena = arena_new(TARGET_FILE_ARENA_MAX);
     struct target_file file;
     struct err err = ERR_INIT;
     buf_clear(out);
     if (!target_file_parse(sv_from(text), arena, &file, &err)) {
         buf_puts(out, err.msg);
-        arena_free(arena);
         return;
     }
     for (size_t i = 0; i < file.n; i++) {
@@ -28,7 +27,6 @@ static void parse(const char *text, struct buf *out)
         }
         buf_putc(out, ';');
     }
-    arena_free(arena);
 }
 
 TEST(lists_are_read_or_refused)

@@ -3,25 +3,22 @@
 
 #include "config/config.h"
 #include "tests/unit/lib/protocols.h"
+#include "tests/unit/lib/valid_config.h"
 
 /* All warnings about a text without errors, a line each. */
 static void check_warnings(const char *text, const char *want)
 {
-    struct config_errors *errors = config_errors_new();
-    struct config_errors *warnings = config_errors_new();
-    struct config_errors *notes = config_errors_new();
+    SCOPED(config_errors) *errors = config_errors_new();
+    SCOPED(config_errors) *warnings = config_errors_new();
+    SCOPED(config_errors) *notes = config_errors_new();
     const struct config_options options = {
         .protocols = testing_protocols, .warnings = warnings, .notes = notes};
-    struct config *c = config_parse("f", sv_from(text), &options, errors);
+    SCOPED(config) *c = config_parse("f", sv_from(text), &options, errors);
     SCOPED(buf) got = testing_buf(1 << 16);
     config_errors_format(errors, &got);
     CHECK_STR(got.data, "", text);
     config_errors_format(warnings, &got);
     CHECK_STR(got.data, want, text);
-    config_unref(c);
-    config_errors_free(errors);
-    config_errors_free(warnings);
-    config_errors_free(notes);
 }
 
 #define WRITE "write: [{url: \"http://x\"}]\n"

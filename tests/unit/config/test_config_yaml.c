@@ -143,8 +143,7 @@ TEST(syntax_errors_have_positions)
 {
     static const struct {
         const char *text;
-        int line;
-        int column;
+        int line, column;
         const char *message;
     } cases[] = {
         {"a: [1\nb: 2\n", 2, 2, "not valid YAML: did not find expected ',' or ']'"},
@@ -172,8 +171,7 @@ TEST(syntax_errors_have_positions)
 TEST(large_texts_are_refused)
 {
     size_t n = CONFIG_FILE_MAX + 1;
-    SCOPED_MEMORY char *text = malloc(n);
-    assert_non_null(text);
+    SCOPED_MEMORY char *text = testing_memory(n);
     memset(text, '#', n);
     check_failure(text, n, 0, 0, "larger than 4194304 bytes");
     SCOPED(arena) *a = arena_new(1 << 20);
@@ -194,8 +192,7 @@ TEST(deep_texts_are_refused)
     check_failure(text, CONFIG_DEPTH_MAX + 1, 1, CONFIG_DEPTH_MAX + 1, "nested deeper than 64");
     /* Libyaml itself would take this: 200,000 levels. */
     size_t n = 200000;
-    SCOPED_MEMORY char *deep = malloc(n);
-    assert_non_null(deep);
+    SCOPED_MEMORY char *deep = testing_memory(n);
     memset(deep, '[', n);
     check_failure(deep, n, 1, CONFIG_DEPTH_MAX + 1, "nested deeper than 64 levels");
 }

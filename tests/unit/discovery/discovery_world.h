@@ -251,14 +251,12 @@ static inline void on_poll(void *arg)
 {
     struct world *w = arg;
     loop_timer_after(w->poll, POLL_MS);
-    struct buf now;
-    buf_init(&now, 1 << 16);
+    SCOPED(buf) now = testing_buf(1 << 16);
     sources_missing(w->sources, &now);
     if (strcmp(now.data, w->last_missing) != 0) {
         snprintf(w->last_missing, sizeof(w->last_missing), "%s", now.data);
         buf_printf(&w->missing, "%s\n", now.data);
     }
-    buf_done(&now);
 }
 
 static inline void on_late(void *arg)
@@ -331,11 +329,9 @@ static inline void run(struct world *w, const struct config *config, const char 
 
 static inline void check_metric(struct world *w, const char *line, const char *row)
 {
-    struct buf text;
-    buf_init(&text, 1 << 20);
+    SCOPED(buf) text = testing_buf(1 << 20);
     metrics_render(w->metrics, &text);
     CHECK_CONTAINS(text.data, line, row);
-    buf_done(&text);
 }
 
 static inline void teardown(struct world *w)

@@ -47,8 +47,7 @@ static void setup(struct fixture *f)
 static void teardown(struct fixture *f)
 {
     arena_free(f->arena);
-    testing_rmdir(f->dir);
-    free(f->dir);
+    testing_directory_leave(&f->dir);
 }
 SCOPED_VALUE(fixture, teardown)
 
@@ -87,8 +86,7 @@ TEST(test_in_cluster)
 TEST(test_server_address)
 {
     static const struct {
-        const char *host;
-        const char *port;
+        const char *host, *port;
         const char *want; /* the URL, or part of the error */
     } cases[] = {
         {"fd00:10:96::1", "6443", "https://[fd00:10:96::1]:6443"},
@@ -230,8 +228,7 @@ TEST(test_static)
 TEST(test_static_too_large)
 {
     SCOPED(intern) *in = intern_new();
-    SCOPED_MEMORY char *value = calloc(1, LABELS_BYTES_MAX + 1);
-    assert_non_null(value);
+    SCOPED_MEMORY char *value = testing_memory(LABELS_BYTES_MAX + 1);
     memset(value, 'v', LABELS_BYTES_MAX);
     const char *targets[] = {"127.0.0.1:6060"};
     struct config_pair labels[] = {{"big", value}};

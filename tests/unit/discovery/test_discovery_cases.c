@@ -391,8 +391,7 @@ TEST(test_namespaces_do_not_wait)
     const char *names[] = {"a", "b"};
     static const struct {
         enum config_role role;
-        bool node;
-        bool namespace;
+        bool node, namespace;
         const char *name;
     } cases[] = {
         {ROLE_POD, true, false, "pod"},
@@ -467,8 +466,7 @@ TEST(test_namespace_of_reference)
     const char *names[] = {"a", "b"};
     static const struct {
         size_t n_names;
-        const char *slice;
-        const char *want;
+        const char *slice, *want;
     } cases[] = {
         {0, SLICE_FOR(",'namespace':'b'", "x"), " __meta_kubernetes_pod_name=x"},
         {0, SLICE_FOR(",'namespace':'a'", "x"), ""},
@@ -500,8 +498,7 @@ TEST(test_namespace_of_reference)
 /* A pod with so many labels that its targets cannot have them; the caller frees it. */
 static char *big_pod(const char *name, int labels)
 {
-    struct buf text;
-    buf_init(&text, 1 << 20);
+    struct buf text = testing_buf(1 << 20);
     buf_printf(&text, "{'kind':'Pod','metadata':{'namespace':'a','name':'%s','labels':{", name);
     for (int i = 0; i < labels; i++) {
         buf_printf(&text, "%s'l%d':'v'", i == 0 ? "" : ",", i);
@@ -536,7 +533,7 @@ TEST(test_too_many_labels)
         testing_log_expect(w.log, "too many labels and annotations");
         list(&w, &kube_services.resource, NULL);
         list_begin(&w, &kube_pods.resource);
-        char *big = big_pod("big", cases[i].labels);
+        SCOPED_MEMORY char *big = big_pod("big", cases[i].labels);
         feed(&w, &kube_pods.resource, false, POD_IN("a"));
         feed(&w, &kube_pods.resource, false, big);
         list_end(&w, &kube_pods.resource);
@@ -560,7 +557,6 @@ TEST(test_too_many_labels)
         big = big_pod("big", 5);
         feed(&w, &kube_pods.resource, false, big);
         check_reported(&w, "endpointslice/a/s: 10.0.0.1:80 10.0.0.2:80\n", "fewer");
-        free(big);
     }
 }
 
@@ -614,9 +610,7 @@ TEST(test_dual_stack)
 {
     static const struct {
         const char *spec;
-        bool v4;
-        bool v6;
-        bool names;
+        bool v4, v6, names;
     } cases[] = {
         {"'ipFamilyPolicy':'PreferDualStack','ipFamilies':['IPv4','IPv6']", true, false, false},
         {"'ipFamilyPolicy':'PreferDualStack','ipFamilies':['IPv6','IPv4']", false, true, false},

@@ -2,6 +2,7 @@
 #include "tests/unit/discovery/discovery_world.h"
 
 #include "base/clock.h"
+#include "tests/unit/lib/valid_config.h"
 
 SCOPED_VALUE(world, teardown)
 
@@ -32,7 +33,7 @@ static void run_until_asked(struct world *w, const char *part)
 static void change(struct world *w, const struct config *values, const bool *kept)
 {
     struct err err = ERR_INIT;
-    struct config *next = config_wrap(values);
+    SCOPED(config) *next = config_wrap(values);
     struct discovery_change *c = discovery_prepare(w->d, next, kept, &err);
     CHECK_STR(err.msg, "", "discovery_prepare");
     assert_non_null(c);
@@ -41,7 +42,6 @@ static void change(struct world *w, const struct config *values, const bool *kep
     discovery_retire(c);
     buf_puts(&w->groups, "--\n");
     discovery_commit(c);
-    config_unref(next);
 }
 
 #define STATIC(address)                                                                            \

@@ -190,10 +190,7 @@ TEST(many_objects_take_turns)
 
 TEST(answers_that_are_no_object)
 {
-    static const struct {
-        const char *answer;
-        const char *error;
-    } cases[] = {
+    static const struct text_case cases[] = {
         {ANSWER("200 OK", "[]"), "Secret n/s: the response is not a JSON object"},
         {ANSWER("200 OK", "{"), "Secret n/s: the response is not a JSON object"},
         {ANSWER("200 OK", "{}"), "Secret n/s: it has no key \"two\""},
@@ -205,13 +202,13 @@ TEST(answers_that_are_no_object)
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         SCOPED(world) w;
-        world_init(&w, cases[i].answer);
+        world_init(&w, cases[i].text);
         testing_log_expect(w.f.log, "cannot read an object of Kubernetes");
         kube_contents_start(w.reader);
         while (w.asked == 0) {
             loop_run(w.f.loop);
         }
-        check_missing(&w, cases[i].error);
+        check_missing(&w, cases[i].want);
     }
 }
 

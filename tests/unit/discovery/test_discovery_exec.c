@@ -177,8 +177,7 @@ static void teardown(struct world *w)
 {
     loop_timer_free(w->watchdog);
     loop_free(w->loop);
-    testing_rmdir(w->dir);
-    free(w->dir);
+    testing_directory_leave(&w->dir);
 }
 SCOPED_VALUE(world, teardown)
 
@@ -225,8 +224,7 @@ TEST(test_process)
         int64_t timeout_ms;
         enum child_end end;
         int value;
-        const char *out;
-        const char *errors;
+        const char *out, *errors;
     } cases[] = {
         {"echo \"$A\"; echo no >&2; exit 3", PATIENCE_MS, CHILD_EXITED, 3, "b c\n", "no\n"},
         {"exit 0", PATIENCE_MS, CHILD_EXITED, 0, "", ""},
@@ -471,10 +469,7 @@ TEST(test_client_certificate)
 /* A plugin that fails is quoted, without secrets, and not run again at once. */
 TEST(test_failures)
 {
-    static const struct {
-        const char *script;
-        const char *want;
-    } cases[] = {
+    static const struct text_case cases[] = {
         {"echo \"no login for $PASSWORD\" >&2; exit 7",
          "exec plugin sh: it ended with status 7: no login for <hidden>"},
         {"kill -9 $$", "exec plugin sh: it was ended by signal 9"},
@@ -482,10 +477,10 @@ TEST(test_failures)
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         SCOPED(plugin_world) w;
-        plugin_setup(&w, cases[i].script);
+        plugin_setup(&w, cases[i].text);
         struct err err = ERR_INIT;
         assert_null(ask(&w, &err));
-        CHECK_STR(err.msg, cases[i].want, cases[i].script);
+        CHECK_STR(err.msg, cases[i].want, cases[i].text);
         err_clear(&err);
         struct exec_login *login = NULL;
         CHECK_INT(exec_plugin_get(w.plugin, &login, &err), EXEC_FAILED, "");

@@ -70,8 +70,7 @@ static void teardown(struct world *w)
     intern_free(w->intern);
     metrics_free(w->metrics);
     testing_log_done(w->log);
-    testing_rmdir(w->dir);
-    free(w->dir);
+    testing_directory_leave(&w->dir);
     buf_done(&w->reported);
 }
 SCOPED_VALUE(world, teardown)

@@ -55,9 +55,7 @@ static struct peer_set *new_set(void)
 TEST(members)
 {
     static const struct {
-        const char *row;
-        const char *endpoints;
-        const char *want;
+        const char *row, *endpoints, *want;
     } cases[] = {
         {"none", "[]", ""},
         {"null", "null", ""},
@@ -158,7 +156,7 @@ TEST(first_addresses_of_members)
                            "\"hostname\":\"i\"}]");
     put(s, "v6", "[{\"addresses\":[\"fd00::1\"],\"hostname\":\"h\"}]");
     put(s, "fqdn", "[{\"addresses\":[\"h.example\"],\"hostname\":\"f\"}]");
-    struct sv *got = peer_set_addresses(s, &n);
+    SCOPED_MEMORY struct sv *got = peer_set_addresses(s, &n);
     CHECK_INT(n, 3, "addresses");
     bool v4 = false;
     bool v6 = false;
@@ -167,5 +165,4 @@ TEST(first_addresses_of_members)
         v6 = v6 || sv_eq_str(got[i], "fd00::1");
     }
     assert_true(v4 && v6);
-    free(got);
 }

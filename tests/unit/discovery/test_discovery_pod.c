@@ -64,13 +64,12 @@ static void check_target(struct fixture *f, size_t i, struct sv want_line, const
 {
     SCOPED(buf) got = testing_buf(1 << 20);
     SCOPED(buf) want = testing_buf(1 << 20);
-    struct labels *want_labels = described(f, want_line);
+    SCOPED(labels) *want_labels = described(f, want_line);
     testing_labels_format(want_labels, &want);
     if (i < f->targets.n) {
         testing_labels_format(f->targets.at[i], &got);
     }
     CHECK_STR(got.data, want.data, row);
-    labels_unref(want_labels);
 }
 
 /* want: one line for each target, its labels in any order; "" for none. Out of both encodings. */
@@ -192,11 +191,7 @@ static char *make_pod(const char *metadata, const char *spec, const char *status
 TEST(test_facts)
 {
     static const struct {
-        const char *name;
-        const char *metadata;
-        const char *spec;
-        const char *status;
-        const char *want;
+        const char *name, *metadata, *spec, *status, *want;
     } cases[] = {
         {"a port without name and protocol, no Ready condition", "", ONE_PORT, WITH_IP, PLAIN "\n"},
         {"no address yet", "", ONE_PORT, "\"podIP\":\"\"", ""},
@@ -269,7 +264,7 @@ TEST(test_counts)
 {
     SCOPED(fixture) f;
     setup(&f);
-    char *text = make_pod("", ONE_PORT, "\"podIP\":\"example.com\"");
+    SCOPED_MEMORY char *text = make_pod("", ONE_PORT, "\"podIP\":\"example.com\"");
     struct test_object pod;
     parse(&pod, text, true);
     CHECK_INT(kube_pods.read(&pod.object, f.builder, &f.targets), OBJECT_OK, "");
@@ -288,7 +283,6 @@ TEST(test_counts)
     CHECK_INT(f.targets.n, 1, "");
     CHECK_STR(f.targets.ip, "10.0.0.1", "");
     test_object_done(&pod);
-    free(text);
 }
 
 TEST(test_too_many_targets)

@@ -23,9 +23,8 @@ static struct sv view(const struct buf *b)
 static struct buf read_data(const char *name, const char *ending)
 {
     char path[200];
-    struct buf b;
     struct err err = ERR_INIT;
-    buf_init(&b, 1 << 20);
+    struct buf b = testing_buf(1 << 20);
     snprintf(path, sizeof(path), DIRECTORY "%s%s", name, ending);
     CHECK_INT(file_read(path, 1 << 20, &b, &err), true, err.msg);
     return b;
@@ -162,8 +161,7 @@ static void feed(struct proto_stream *s, struct buf *out, enum proto_stream_form
     for (size_t i = 0; i < in.n && ok; i += piece) {
         size_t n = in.n - i < piece ? in.n - i : piece;
         /* An exact copy, so that a sanitizer sees a read past the piece. */
-        SCOPED_MEMORY char *copy = malloc(n);
-        assert_non_null(copy);
+        SCOPED_MEMORY char *copy = testing_memory(n);
         memcpy(copy, in.p + i, n);
         ok = proto_stream_feed(s, copy, n, &err);
         assert_int_equal(ok, err.kind == ERR_NONE);

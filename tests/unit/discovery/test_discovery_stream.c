@@ -80,13 +80,11 @@ static void feed(struct json_stream *s, struct record *r, enum json_stream_form 
         }
         n = n < in.n - i ? n : in.n - i;
         /* An exact copy, so that a sanitizer sees a read past the piece. */
-        char *copy = malloc(n);
-        assert_non_null(copy);
+        SCOPED_MEMORY char *copy = testing_memory(n);
         memcpy(copy, in.p + i, n);
         struct err err = ERR_INIT;
         ok = json_stream_feed(s, copy, n, &err);
         assert_int_equal(ok, err.kind == ERR_NONE);
-        free(copy);
         i += n;
     }
     buf_puts(&r->text, !ok ? "broken" : json_stream_complete(s) ? "complete" : "unfinished");

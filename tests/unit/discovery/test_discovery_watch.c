@@ -508,8 +508,7 @@ TEST(test_endless_list)
 
 TEST_SIM(paged, test_long_error_text)
 {
-    SCOPED_MEMORY char *text = calloc(1, 100001);
-    assert_non_null(text);
+    SCOPED_MEMORY char *text = testing_memory(100001);
     memset(text, 'e', 100000);
     STEP(s, .status = 500, .body = text);
     CHECK_INT(s->result, WATCH_FAILED, "");

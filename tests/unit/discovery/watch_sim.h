@@ -182,8 +182,7 @@ struct answer {
 /* Writes the JSON of a list, an event or a Status as protobuf. */
 static inline void put_document(struct buf *out, const json_t *json)
 {
-    struct buf object;
-    buf_init(&object, 1 << 20);
+    SCOPED(buf) object = testing_buf(1 << 20);
     const json_t *event = json_object_get(json, "object");
     const json_t *inner = event == NULL ? json : event;
     json_t *items = json_object_get(inner, "items");
@@ -207,8 +206,7 @@ static inline void put_document(struct buf *out, const json_t *json)
                          (type != NULL && strcmp(type, "ERROR") == 0);
         proto_put_object(&object, is_status ? api_status_rows : kube_namespaces.rows, inner);
     }
-    struct buf whole;
-    buf_init(&whole, 1 << 20);
+    SCOPED(buf) whole = testing_buf(1 << 20);
     proto_put_envelope(&whole, kind == NULL ? "" : kind, (struct sv){object.data, object.len});
     if (event == NULL) {
         buf_append(out, whole.data, whole.len);
@@ -216,8 +214,6 @@ static inline void put_document(struct buf *out, const json_t *json)
         proto_put_event(out, json_string_value(json_object_get(json, "type")),
                         (struct sv){whole.data, whole.len});
     }
-    buf_done(&object);
-    buf_done(&whole);
 }
 
 /* False if the text is not JSON of this kind from end to end: only JSON can be damaged like that.
@@ -247,9 +243,8 @@ static inline bool make_protobuf(const char *text, struct buf *out)
 
 static inline void answer(struct sim *s, struct answer a)
 {
-    struct buf body;
     bool go_on = true;
-    buf_init(&body, 1 << 22);
+    struct buf body = testing_buf(1 << 22);
     bool protobuf = sim_protobuf && a.body != NULL && make_protobuf(a.body, &body);
     if (!protobuf) {
         buf_clear(&body);
