@@ -70,8 +70,8 @@ TEST(test_userinfo_in_url)
     assert_true(server_saw_text(s, "GET /x HTTP/1.1\r\n"));
     fixture_do(&f, &call, &(struct http_request){.url = url, .settings = &settings});
     check_authorization(s, "Bearer abc", "the settings win");
-    /* An error names the URL without it. */
     server_free(s);
+    /* An error names the URL without it. */
     fixture_do(&f, &call, &(struct http_request){.url = url});
     check_result(&call, HTTP_ERR_CONNECT, "");
     assert_null(strstr(call.error, "s3c"));
@@ -97,6 +97,12 @@ static void secret_init(struct secret *secret, const char *text)
     }
 }
 
+static void secret_done(struct secret *secret)
+{
+    testing_directory_leave(&secret->dir);
+}
+SCOPED_VALUE(secret, secret_done)
+
 /* The client checks a file once a second; the test does not wait for that. */
 static void forget(struct fixture *f, const struct secret *secret)
 {
@@ -105,11 +111,10 @@ static void forget(struct fixture *f, const struct secret *secret)
 
 TEST(test_credentials_in_files)
 {
-    struct fixture f;
-    struct call call = {0};
-    struct secret secret;
-    struct server *s = server_new(hello, NULL);
-    f = fixture_new(1);
+    SCOPED(call) call = {0};
+    SCOPED(secret) secret;
+    SCOPED(server) *s = server_new(hello, NULL);
+    SCOPED(fixture) f = fixture_new(1);
     secret_init(&secret, "one\r\n");
     struct http_settings bearer = {.auth = HTTP_AUTH_HEADER, .credentials_file = secret.path};
     struct http_settings basic = {
@@ -124,23 +129,15 @@ TEST(test_credentials_in_files)
     check_authorization(s, "Bearer two!", "re-read");
     fixture_get(&f, &call, s, &basic);
     check_authorization(s, "Basic dTp0d28h", "u:two!");
-    call_clear(&call);
-    fixture_done(&f);
-    server_free(s);
-    testing_rmdir(secret.dir);
-    free(secret.dir);
 }
 
 TEST(test_bad_credential_files)
 {
-    SCOPED_MEMORY char *huge = malloc(HTTP_SECRET_FILE_MAX + 2);
-    assert_non_null(huge);
+    SCOPED_MEMORY char *huge = testing_memory(HTTP_SECRET_FILE_MAX + 2);
     memset(huge, 'x', HTTP_SECRET_FILE_MAX + 1);
     huge[HTTP_SECRET_FILE_MAX + 1] = '\0';
     const struct {
-        const char *name;
-        const char *text;
-        const char *error;
+        const char *name, *text, *error;
     } rows[] = {
         {"missing", NULL, "cannot open"},
         {"empty", "", "the file is empty"},
@@ -150,10 +147,9 @@ TEST(test_bad_credential_files)
     };
     SCOPED(server) *s = server_new(hello, NULL);
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        struct fixture f;
-        struct call call = {0};
-        struct secret secret;
-        f = fixture_new(1);
+        SCOPED(call) call = {0};
+        SCOPED(secret) secret;
+        SCOPED(fixture) f = fixture_new(1);
         secret_init(&secret, rows[i].text);
         struct http_settings settings = {.auth = HTTP_AUTH_HEADER, .credentials_file = secret.path};
         fixture_get(&f, &call, s, &settings);
@@ -164,10 +160,6 @@ TEST(test_bad_credential_files)
         assert_null(strstr(call.error, "xxxx"));
         fixture_get(&f, &call, s, NULL);
         check_result(&call, HTTP_DONE, "the neighbour");
-        call_clear(&call);
-        fixture_done(&f);
-        testing_rmdir(secret.dir);
-        free(secret.dir);
     }
 }
 
@@ -186,11 +178,10 @@ static void want_new(struct server_conn *c)
 /* A token file that has changed is read again immediately after a 401. */
 TEST(test_refused_token_is_read_again)
 {
-    struct fixture f;
-    struct call call = {0};
-    struct secret secret;
-    struct server *s = server_new(want_new, NULL);
-    f = fixture_new(1);
+    SCOPED(call) call = {0};
+    SCOPED(secret) secret;
+    SCOPED(server) *s = server_new(want_new, NULL);
+    SCOPED(fixture) f = fixture_new(1);
     secret_init(&secret, "old");
     struct http_settings settings = {.auth = HTTP_AUTH_HEADER, .credentials_file = secret.path};
     fixture_get(&f, &call, s, &settings);
@@ -198,11 +189,6 @@ TEST(test_refused_token_is_read_again)
     testing_write_file(secret.dir, "secret", "new");
     fixture_get(&f, &call, s, &settings);
     CHECK_INT(call.status, 200, "a refusal does not wait for the next look at the file");
-    call_clear(&call);
-    fixture_done(&f);
-    server_free(s);
-    testing_rmdir(secret.dir);
-    free(secret.dir);
 }
 
 /* ---- signatures ------------------------------------------------------------------------------ */
@@ -214,15 +200,14 @@ TEST(test_signature)
     static const struct http_header own[] = {{"Content-Type", "a/b"},
                                              {"x-amz-content-sha256", "0123"}};
     static const struct http_part body = {"abc", 3};
-    struct fixture f;
-    struct call call = {0};
-    struct secret secret;
+    SCOPED(call) call = {0};
+    SCOPED(secret) secret;
     char url[URL_SIZE];
     char got[512];
     char date[64];
     char want[128];
-    struct server *s = server_new(hello, NULL);
-    f = fixture_new(1);
+    SCOPED(server) *s = server_new(hello, NULL);
+    SCOPED(fixture) f = fixture_new(1);
     secret_init(&secret, "token\n");
     struct http_settings settings = {.auth = HTTP_AUTH_S3,
                                      .username = "AKID",
@@ -252,11 +237,6 @@ TEST(test_signature)
     /* The next request on the same connection has nothing of it. */
     fixture_get(&f, &call, s, NULL);
     check_authorization(s, "", "");
-    call_clear(&call);
-    fixture_done(&f);
-    server_free(s);
-    testing_rmdir(secret.dir);
-    free(secret.dir);
 }
 
 /* ---- credentials and redirects --------------------------------------------------------------- */
@@ -305,8 +285,7 @@ TEST(test_proxies)
         const char *name;
         const char *variable; /* set to the proxy's URL */
         const char *no_proxy_variable;
-        unsigned proxy_url;
-        unsigned from_environment;
+        unsigned proxy_url, from_environment;
         const char *no_proxy;
         bool want_proxy;
     } rows[] = {
@@ -324,10 +303,9 @@ TEST(test_proxies)
         {"configured, for others not", NULL, NULL, true, false, "example.com", true},
         {"the variable does not touch it", NULL, "*", true, false, NULL, true},
     };
-    struct fixture f;
     char proxy_url[URL_SIZE];
-    struct server *s = server_new(hello, NULL), *proxy = server_new(hello, NULL);
-    f = fixture_new(1);
+    SCOPED(server) *s = server_new(hello, NULL), *proxy = server_new(hello, NULL);
+    SCOPED(fixture) f = fixture_new(1);
     (void)snprintf(proxy_url, sizeof(proxy_url), "http://127.0.0.1:%u", proxy->port);
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         SCOPED(call) call = {0};
@@ -348,21 +326,18 @@ TEST(test_proxies)
         CHECK_INT(atomic_load(&proxy->requests) - before, rows[i].want_proxy, rows[i].name);
     }
     assert_true(server_saw_text(proxy, "GET http://127.0.0.1:"));
-    fixture_done(&f);
-    server_free(s);
-    server_free(proxy);
 }
 
 /* The message names the proxy: the server of the URL was never asked. */
 TEST(test_proxy_away)
 {
-    struct fixture f;
     SCOPED(call) call = {0};
     char proxy_url[URL_SIZE];
     char port[32];
-    struct server *s = server_new(hello, NULL), *proxy = server_new(hello, NULL);
+    SCOPED(server) *s = server_new(hello, NULL);
+    struct server *proxy = server_new(hello, NULL);
     struct http_settings settings = {.proxy_url = proxy_url};
-    f = fixture_new(1);
+    SCOPED(fixture) f = fixture_new(1);
     (void)snprintf(proxy_url, sizeof(proxy_url), "http://u:s3cret@127.0.0.1:%u", proxy->port);
     (void)snprintf(port, sizeof(port), "port %u", proxy->port);
     server_free(proxy); /* the port no longer listens */
@@ -372,8 +347,6 @@ TEST(test_proxy_away)
     CHECK_CONTAINS(call.error, port, "");
     assert_null(strstr(call.error, "s3cret"));
     CHECK_INT(atomic_load(&s->requests), 0, "");
-    fixture_done(&f);
-    server_free(s);
 }
 
 /* A CONNECT request to a proxy has no header that is meant for the server. */

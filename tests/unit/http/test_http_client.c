@@ -151,9 +151,9 @@ TEST(test_scattered_body)
 {
     static const char *const methods[] = {"POST", "PUT"};
     static const struct http_header type[] = {{"Content-Type", "multipart/form-data"}};
-    struct upload *up = calloc(1, sizeof(*up));
-    char *big = malloc(UPLOAD_MAX);
-    char *whole = malloc(UPLOAD_MAX);
+    SCOPED_MEMORY struct upload *up = calloc(1, sizeof(*up));
+    SCOPED_MEMORY char *big = malloc(UPLOAD_MAX);
+    SCOPED_MEMORY char *whole = malloc(UPLOAD_MAX);
     assert_true(up && big && whole);
     for (size_t i = 0; i < UPLOAD_MAX; i++) {
         big[i] = (char)(i * 7 ^ i >> 8);
@@ -167,11 +167,10 @@ TEST(test_scattered_body)
         }
         len += parts[i].len;
     }
-    struct fixture f;
     SCOPED(call) call = {0};
     char text[URL_SIZE];
-    struct server *s = server_new(take_upload, up);
-    f = fixture_new(1);
+    SCOPED(server) *s = server_new(take_upload, up);
+    SCOPED(fixture) f = fixture_new(1);
     for (size_t i = 0; i < 4; i++) {
         struct http_request r = {.method = methods[i % 2],
                                  .url = server_url(s, "/up", text),
@@ -192,24 +191,17 @@ TEST(test_scattered_body)
                   i / 2 ? "multipart/form-data" : "", methods[i % 2]);
     }
     CHECK_INT(atomic_load(&s->accepted), 1, "one connection for all");
-    fixture_done(&f);
-    server_free(s);
-    free(up);
-    free(big);
-    free(whole);
 }
 
 TEST(test_empty_body)
 {
     static const char *const methods[] = {"POST", "PUT"};
     static const struct http_part nothing[] = {{NULL, 0}};
-    struct upload *up = calloc(1, sizeof(*up));
-    assert_non_null(up);
-    struct fixture f;
+    SCOPED_MEMORY struct upload *up = testing_memory(sizeof(*up));
     SCOPED(call) call = {0};
     char text[URL_SIZE];
-    struct server *s = server_new(take_upload, up);
-    f = fixture_new(1);
+    SCOPED(server) *s = server_new(take_upload, up);
+    SCOPED(fixture) f = fixture_new(1);
     for (size_t i = 0; i < 4; i++) {
         up->len = 99;
         fixture_do(&f, &call,
@@ -221,9 +213,6 @@ TEST(test_empty_body)
         CHECK_INT(up->len, 0, methods[i % 2]);
         CHECK_STR(server_saw(s, "Content-Length", text, sizeof(text)), "0", methods[i % 2]);
     }
-    fixture_done(&f);
-    server_free(s);
-    free(up);
 }
 
 /* Answers before the body has been read and closes, so that the kernel resets the connection. */
@@ -237,14 +226,12 @@ static void refuse_early(struct server_conn *c)
 
 TEST(test_early_answer_counts)
 {
-    struct fixture f;
     SCOPED(call) call = {0};
     char url[URL_SIZE];
-    SCOPED_MEMORY char *big = calloc(1, (size_t)16 * 1024 * 1024);
-    assert_non_null(big);
+    SCOPED_MEMORY char *big = testing_memory((size_t)16 * 1024 * 1024);
     struct http_part part = {big, (size_t)16 * 1024 * 1024};
     SCOPED(server) *s = server_new(refuse_early, NULL);
-    f = fixture_new(1);
+    SCOPED(fixture) f = fixture_new(1);
     for (int i = 0; i < 20; i++) {
         fixture_do(&f, &call,
                    &(struct http_request){.method = i % 2 ? "POST" : "PUT",
@@ -254,7 +241,6 @@ TEST(test_early_answer_counts)
         check_result(&call, HTTP_DONE, i % 2 ? "POST" : "PUT");
         CHECK_INT(call.status, 413, "");
     }
-    fixture_done(&f);
 }
 
 /* ---- connections ----------------------------------------------------------------------------- */
@@ -461,8 +447,7 @@ static void wait_for_all(struct server_conn *c)
 TEST(test_many_in_parallel)
 {
     struct gate gate = {.lock = PTHREAD_MUTEX_INITIALIZER, .open = PTHREAD_COND_INITIALIZER};
-    struct call *calls = calloc(PARALLEL, sizeof(*calls));
-    assert_non_null(calls);
+    SCOPED_MEMORY struct call *calls = testing_memory(PARALLEL * sizeof(*calls));
     SCOPED(server) *s = server_new(wait_for_all, &gate);
     SCOPED(fixture) f = fixture_new(16);
     for (unsigned i = 0; i < PARALLEL; i++) {
@@ -479,7 +464,6 @@ TEST(test_many_in_parallel)
     }
     CHECK_INT(f.client->in_flight, 0, "");
     assert_true(f.client->n_idle <= HTTP_EASY_SPARE + 1);
-    free(calls);
 }
 
 /* ---- streams --------------------------------------------------------------------------------- */
@@ -786,7 +770,7 @@ static void count_turn(void *arg)
 /* A transfer that fails at once and is started again by its on_done does not block others. */
 TEST(test_failing_at_once_does_not_stop_the_loop)
 {
-    struct call call = {0};
+    SCOPED(call) call = {0};
     struct turns turns = {0};
     struct retry retry = {.left = 50};
     SCOPED(fixture) f = fixture_new(1);
@@ -800,7 +784,6 @@ TEST(test_failing_at_once_does_not_stop_the_loop)
     CHECK_INT(retry.left, 0, "");
     assert_true(turns.count >= 25); /* about once for each attempt, and not once for all */
     loop_timer_free(turns.timer);
-    call_clear(&call);
     call_clear(&retry.again);
 }
 

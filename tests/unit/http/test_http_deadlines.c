@@ -39,7 +39,7 @@ SCOPED_VALUE(silent, silent_done)
 TEST(test_every_silent_peer_times_out)
 {
     SCOPED(silent) s = silent_new();
-    struct call *calls = testing_memory(SILENT * sizeof(*calls));
+    SCOPED_MEMORY struct call *calls = testing_memory(SILENT * sizeof(*calls));
     SCOPED(fixture) f = fixture_new(8);
     for (size_t i = 0; i < SILENT; i++) {
         fixture_start(&f, &calls[i],
@@ -56,7 +56,6 @@ TEST(test_every_silent_peer_times_out)
         call_clear(&calls[i]);
     }
     CHECK_INT(fixture_metric(&f, IN_FLIGHT), 0, "");
-    free(calls);
 }
 
 static bool stop_loop(void *arg, const char *data, size_t len)
@@ -175,16 +174,15 @@ static void open_gate(struct call *call)
 /* A request that is over while it waits takes nothing from the others that wait for the token. */
 TEST(test_deadline_while_waiting_for_a_token)
 {
-    struct fixture f;
     struct gate gate = {.asked = 0};
     SCOPED(call) first = {.then = open_gate, .then_arg = &gate.open}, second = {0};
     char url[URL_SIZE], token_url[URL_SIZE];
-    struct server *tokens = server_new(issue_late, &gate), *s = server_new(serve, NULL);
+    SCOPED(server) *tokens = server_new(issue_late, &gate), *s = server_new(serve, NULL);
     struct http_oauth2 oauth2 = {.client_id = "me",
                                  .client_secret = "s3cret",
                                  .token_url = server_url(tokens, "/token", token_url)};
     struct http_settings settings = {.auth = HTTP_AUTH_OAUTH2, .oauth2 = &oauth2};
-    f = fixture_new(1);
+    SCOPED(fixture) f = fixture_new(1);
     fixture_start(&f, &first,
                   &(struct http_request){
                       .url = server_url(s, "/", url), .settings = &settings, .timeout_ms = 60});
@@ -194,10 +192,6 @@ TEST(test_deadline_while_waiting_for_a_token)
     CHECK_CONTAINS(first.error, "no connection within 60ms", "");
     check_result(&second, HTTP_DONE, "");
     CHECK_INT(atomic_load(&gate.asked), 1, "one fetch for both");
-    call_clear(&second);
-    fixture_done(&f);
-    server_free(s);
-    server_free(tokens);
 }
 
 /* ---- the watchdog ---------------------------------------------------------------------------- */

@@ -100,9 +100,9 @@ static int look_up(const char *host, char **ret_addresses)
 TEST(test_names)
 {
     static const char *const names[] = {"one.test", "two.test"};
-    struct fixture f = {0};
     struct err err = ERR_INIT;
     SCOPED(server) *s = server_new(hello, NULL);
+    SCOPED(fixture) f = {0};
     f.loop = loop_new(&err);
     f.log = testing_log_new();
     f.metrics = metrics_new();
@@ -119,7 +119,6 @@ TEST(test_names)
     }
     CHECK_INT(atomic_load(&s->accepted), 2, "one connection each");
     CHECK_INT(f.client->n_idle, 1, "handles of libcurl");
-    fixture_done(&f);
 }
 
 /* ---- the request ----------------------------------------------------------------------------- */
@@ -214,8 +213,7 @@ TEST(test_requests_are_those_of_libcurl)
 static void check_body(struct server_conn *c)
 {
     bool *same = server_arg(c);
-    SCOPED_MEMORY char *body = malloc(BIG);
-    assert_non_null(body);
+    SCOPED_MEMORY char *body = testing_memory(BIG);
     if (server_read_request(c) && server_read_body(c, body, BIG)) {
         *same = true;
         for (size_t i = 0; i < BIG; i++) {
@@ -234,8 +232,7 @@ TEST(test_large_scattered_body)
     struct http_part parts[PARTS];
     bool same = false;
     char url[URL_SIZE];
-    SCOPED_MEMORY char *body = malloc(BIG);
-    assert_non_null(body);
+    SCOPED_MEMORY char *body = testing_memory(BIG);
     for (size_t i = 0; i < BIG; i++) {
         body[i] = (char)(i % 251);
     }
@@ -260,8 +257,7 @@ TEST(test_large_scattered_body)
 static void answer_first(struct server_conn *c)
 {
     const char *answer = server_arg(c);
-    SCOPED_MEMORY char *body = malloc(BIG);
-    assert_non_null(body);
+    SCOPED_MEMORY char *body = testing_memory(BIG);
     if (server_read_request(c)) {
         server_send(c, answer);
         usleep(20000); /* the client has it before the rest of the body */
@@ -294,8 +290,7 @@ TEST(test_answers_before_the_body)
         {"refused, then read", answer_first, REFUSED, HTTP_DONE, 429},
         {"refused and not read", answer_and_reset, REFUSED, HTTP_DONE, 429},
     };
-    SCOPED_MEMORY char *body = calloc(1, BIG);
-    assert_non_null(body);
+    SCOPED_MEMORY char *body = testing_memory(BIG);
     struct http_part part = {body, BIG};
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         SCOPED(call) call = {0};

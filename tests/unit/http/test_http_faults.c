@@ -97,7 +97,7 @@ static void send_flood(struct server_conn *c)
 
 TEST(test_header_floods)
 {
-    char *long_line = malloc(8000), *endless = malloc(8000);
+    SCOPED_MEMORY char *long_line = malloc(8000), *endless = malloc(8000);
     assert_true(long_line && endless);
     memset(long_line, 'a', 7999);
     long_line[0] = 'X';
@@ -122,9 +122,8 @@ TEST(test_header_floods)
          {"HTTP/1.1 200 ", endless},
          "got a longer line without its end"},
     };
-    struct fixture f;
-    struct server *s = server_new(send_flood, NULL);
-    f = fixture_new(1);
+    SCOPED(server) *s = server_new(send_flood, NULL);
+    SCOPED(fixture) f = fixture_new(1);
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         SCOPED(call) call = {0};
         server_set_arg(s, &rows[i].flood);
@@ -132,10 +131,6 @@ TEST(test_header_floods)
         check_result(&call, HTTP_ERR_PROTOCOL, rows[i].name);
         CHECK_CONTAINS(call.error, rows[i].error, rows[i].name);
     }
-    fixture_done(&f);
-    server_free(s);
-    free(long_line);
-    free(endless);
 }
 
 /* The highest number that is allowed. */
@@ -164,12 +159,10 @@ TEST(test_many_headers_are_fine)
 TEST(test_body_limits)
 {
     static const struct {
-        const char *name;
-        const char *script;
+        const char *name, *script;
         size_t max;
         enum http_result result;
-        const char *body;
-        const char *error;
+        const char *body, *error;
     } rows[] = {
         {"fits", OK_HEAD "Content-Length: 5\r\n\r\n12345", 5, HTTP_DONE, "12345", ""},
         {"announced", OK_HEAD "Content-Length: 6\r\n\r\n123456", 5, HTTP_ERR_TOO_LARGE, "",
@@ -226,12 +219,11 @@ static void check_bytes(struct call *call)
 /* All bodies together have a ceiling: a transfer that needs more fails, the others go on. */
 TEST(test_bodies_together)
 {
-    struct fixture f;
     struct call calls[3] = {{0}};
     char url[URL_SIZE];
     long most = 0;
-    struct server *s = server_new(send_without_end, NULL);
-    f = fixture_new(2);
+    SCOPED(server) *s = server_new(send_without_end, NULL);
+    SCOPED(fixture) f = fixture_new(2);
     f.client->bodies_max_bytes = 300000;
     for (size_t i = 0; i < 3; i++) {
         calls[i].then = check_bytes;
@@ -255,8 +247,6 @@ TEST(test_bodies_together)
     fixture_do(&f, &calls[0], &(struct http_request){.url = server_url(s, "/", url)});
     check_result(&calls[0], HTTP_DONE, "there is room again");
     call_clear(&calls[0]);
-    fixture_done(&f);
-    server_free(s);
 }
 
 /* Sends as many bytes as the path says, and then nothing, unless they are few. */
@@ -379,8 +369,7 @@ TEST(test_connect_timeout)
 {
     static const struct {
         const char *name;
-        int64_t timeout_ms;
-        int64_t connect_ms;
+        int64_t timeout_ms, connect_ms;
         enum http_result result;
         const char *error;
     } rows[] = {
@@ -474,15 +463,11 @@ static void put_port(const char *text, unsigned port, char out[URL_SIZE])
 TEST(test_redirects)
 {
     static const struct {
-        const char *name;
-        const char *method;
-        long follow;
-        long status;
+        const char *name, *method;
+        long follow, status;
         const char *target; /* with %u for the server's port */
         enum http_result result;
-        const char *body;
-        const char *location;
-        const char *error;
+        const char *body, *location, *error;
     } rows[] = {
         {"relative", "GET", true, 302, "/end", HTTP_DONE, "end", "", ""},
         {"relative path", "GET", true, 308, "b/../../end?x=1", HTTP_DONE, "end", "", ""},
@@ -558,11 +543,10 @@ TEST(test_redirect_bodies_and_heads)
 {
     struct redirects r = {"/end", 302};
     struct http_settings settings = {.follow_redirects = true};
-    struct fixture f;
     SCOPED(call) call = {0};
     char url[URL_SIZE];
-    struct server *s = server_new(redirect, &r), *big = server_new(big_redirect, NULL);
-    f = fixture_new(1);
+    SCOPED(server) *s = server_new(redirect, &r), *big = server_new(big_redirect, NULL);
+    SCOPED(fixture) f = fixture_new(1);
     fixture_do(&f, &call,
                &(struct http_request){
                    .url = server_url(s, "/", url), .settings = &settings, .on_head = count_head});
@@ -573,9 +557,6 @@ TEST(test_redirect_bodies_and_heads)
     fixture_do(&f, &call,
                &(struct http_request){.url = server_url(big, "/", url), .settings = &settings});
     check_result(&call, HTTP_ERR_TOO_LARGE, "a redirect with a body without end");
-    fixture_done(&f);
-    server_free(s);
-    server_free(big);
 }
 
 /* ---- Retry-After as it arrives --------------------------------------------------------------- */
@@ -604,8 +585,7 @@ TEST(test_late_responses)
     static const struct {
         const char *bytes;
         long status;
-        const char *type;
-        const char *body;
+        const char *type, *body;
     } rows[] = {
         {OK_HEAD "Content-Type: application/proto\r\nContent-Length: 2\r\n\r\nhi!", 200,
          "application/proto", "hi"},
@@ -614,7 +594,7 @@ TEST(test_late_responses)
         {"SSH-2.0\r\n", 0, "", ""},
     };
     for (size_t i = 0; i < 2 * sizeof(rows) / sizeof(rows[0]); i++) {
-        struct http_transfer *t = calloc(1, sizeof(*t));
+        SCOPED_MEMORY struct http_transfer *t = calloc(1, sizeof(*t));
         const char *bytes = rows[i / 2].bytes;
         SCOPED(buf) got;
         assert_non_null(t);
@@ -628,7 +608,6 @@ TEST(test_late_responses)
         CHECK_STR(t->content_type, rows[i / 2].type, bytes);
         CHECK_STR(i % 2 == 0 ? t->body.data : got.data, rows[i / 2].body, bytes);
         buf_done(&t->body);
-        free(t);
     }
 }
 

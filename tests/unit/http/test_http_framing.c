@@ -22,8 +22,7 @@ static void send_script(struct server_conn *c)
     }
     /* In large pieces: the client is to meet its limits and not the end of its patience. */
     size_t n = strlen(s->again), per = s->times < 65536 / n ? s->times : 65536 / n;
-    char *many = malloc(n * per);
-    assert_non_null(many);
+    SCOPED_MEMORY char *many = testing_memory(n * per);
     for (size_t i = 0; i < per; i++) {
         memcpy(many + i * n, s->again, n);
     }
@@ -31,7 +30,6 @@ static void send_script(struct server_conn *c)
     for (size_t left = s->times; ok && left > 0; left -= left < per ? left : per) {
         ok = server_send_bytes(c, many, n * (left < per ? left : per));
     }
-    free(many);
     if (ok) {
         server_send(c, s->end);
     }

@@ -183,13 +183,12 @@ static void serve(struct server_conn *c)
 
 TEST(test_offenders_are_not_asked)
 {
-    struct fixture f;
     SCOPED(call) call = {0};
     char url[URL_SIZE];
     struct url parts;
     struct err err = ERR_INIT;
-    struct server *s = server_new(serve, NULL), *other = server_new(serve, NULL);
-    f = fixture_new(1);
+    SCOPED(server) *s = server_new(serve, NULL), *other = server_new(serve, NULL);
+    SCOPED(fixture) f = fixture_new(1);
     assert_true(url_parse(server_url(s, "/", url), &parts, &err));
     offenders_add(f.client->offenders, url_origin_hash(&parts), clock_mono_ms());
     fixture_get(&f, &call, s, NULL);
@@ -205,9 +204,6 @@ TEST(test_offenders_are_not_asked)
     fixture_get(&f, &call, s, NULL);
     check_result(&call, HTTP_DONE, "over");
     url_done(&parts);
-    fixture_done(&f);
-    server_free(s);
-    server_free(other);
 }
 
 TEST(test_offenders_are_limited)

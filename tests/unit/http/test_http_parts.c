@@ -102,8 +102,7 @@ static void files_done(struct files *f)
 {
     http_files_free(f->files);
     metrics_free(f->metrics);
-    testing_rmdir(f->dir);
-    free(f->dir);
+    testing_directory_leave(&f->dir);
     testing_log_done(f->log);
 }
 SCOPED_VALUE(files, files_done)
@@ -236,9 +235,7 @@ TEST(test_bad_files)
                                           "....s3cret..............s3cret......"
                                           ".........";
     static const struct {
-        const char *name;
-        const char *text;
-        const char *error;
+        const char *name, *text, *error;
     } rows[] = {
         {"missing", NULL, "cannot open"},
         {"empty", "", "the file is empty"},

@@ -292,8 +292,7 @@ TEST(test_proxies)
 TEST(test_exceptions_of_proxies)
 {
     static const struct {
-        const char *list;
-        const char *host;
+        const char *list, *host;
         bool excepted;
     } rows[] = {
         {"", "a.test", false},

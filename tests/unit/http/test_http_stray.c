@@ -379,7 +379,7 @@ static void try_row(const struct row *row, enum way way, SSL_CTX *tls, char *bod
 {
     struct trial t = {
         .peer = {.row = row, .tls = way == WAY_TLS ? tls : NULL}, .way = way, .body = body};
-    struct call call = {0};
+    SCOPED(call) call = {0};
     char metric[128];
     peer_to_await = &t.peer;
     t.server = server_new(serve, &t.peer);
@@ -398,7 +398,6 @@ static void try_row(const struct row *row, enum way way, SSL_CTX *tls, char *bod
                        stray_name(row->reason));
         CHECK_INT(fixture_metric(&t.f, metric) > 0, true, row->name);
     }
-    call_clear(&call);
     fixture_done(&t.f);
     server_free(t.server);
 }
@@ -406,8 +405,7 @@ static void try_row(const struct row *row, enum way way, SSL_CTX *tls, char *bod
 static void try_all(enum way way)
 {
     SSL_CTX *tls = make_tls();
-    char *body = calloc(1, BIG);
-    assert_non_null(body);
+    SCOPED_MEMORY char *body = testing_memory(BIG);
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         /* With TLS nothing can be said before the handshake, and a reset may overtake a response.
          */
@@ -415,7 +413,6 @@ static void try_all(enum way way)
             try_row(&rows[i], way, tls, body);
         }
     }
-    free(body);
     SSL_CTX_free(tls);
 }
 

@@ -214,8 +214,7 @@ TEST(test_early_acceptance)
         {.name = "and an end of the stream",
          .early = BYTES(ANSWER("\1", "ok") FRAME("\4", RST_STREAM, "\0", "\1") "\0\0\0\0")},
     };
-    SCOPED_MEMORY char *body = calloc(1, BIG);
-    assert_non_null(body);
+    SCOPED_MEMORY char *body = testing_memory(BIG);
     struct http_part part = {body, BIG};
     for (size_t i = 0; i < 2; i++) {
         struct fixture f;

@@ -84,8 +84,7 @@ static int make_certs(void **state)
         make_cert("client", "/CN=client", "DNS:client")) {
         return 0;
     }
-    testing_rmdir(dir);
-    free(dir);
+    testing_directory_leave(&dir);
     dir = NULL;
     print_message("no usable openssl command: TLS is not tested\n");
     return 0;
@@ -104,14 +103,8 @@ static int drop_certs(void **state)
 static char *read_text(const char *name)
 {
     char path[256];
-    static const size_t max = 65536;
-    char *text = calloc(1, max);
-    assert_non_null(text);
-    FILE *file = fopen(in_dir(name, path), "re");
-    assert_non_null(file);
-    assert_true(fread(text, 1, max - 1, file) > 0);
-    assert_int_equal(fclose(file), 0);
-    return text;
+    struct buf text = testing_read_file(in_dir(name, path));
+    return buf_take(&text, NULL);
 }
 
 /* ---- the server ------------------------------------------------------------------------------ */
@@ -178,7 +171,7 @@ static void tls_get(struct fixture *f, struct call *call, const struct tls_serve
 TEST(test_verification)
 {
     SKIP_WITHOUT_OPENSSL();
-    char *ca = read_text("ca.pem"), *other = read_text("other-ca.pem");
+    SCOPED_MEMORY char *ca = read_text("ca.pem"), *other = read_text("other-ca.pem");
     char ca_file[256], other_file[256], nothing[256];
     in_dir("ca.pem", ca_file);
     in_dir("other-ca.pem", other_file);
@@ -187,8 +180,7 @@ TEST(test_verification)
     char junk_file[256];
     in_dir("junk.pem", junk_file);
     const struct {
-        const char *name;
-        const char *cert;
+        const char *name, *cert;
         struct http_settings settings;
         enum http_result result;
         const char *error;
@@ -237,8 +229,6 @@ TEST(test_verification)
         }
         tls_server_stop(&s);
     }
-    free(ca);
-    free(other);
 }
 
 TEST(test_versions)
@@ -270,7 +260,8 @@ TEST(test_versions)
 TEST(test_client_certificate)
 {
     SKIP_WITHOUT_OPENSSL();
-    char *ca = read_text("ca.pem"), *cert = read_text("client.pem"), *key = read_text("client.key");
+    SCOPED_MEMORY char *ca = read_text("ca.pem"), *cert = read_text("client.pem"),
+                       *key = read_text("client.key");
     char cert_file[256], key_file[256], ca_file[256], both[4096];
     in_dir("client.pem", cert_file);
     in_dir("client.key", key_file);
@@ -303,22 +294,18 @@ TEST(test_client_certificate)
         assert_null(strstr(call.error, "PRIVATE"));
         tls_server_stop(&s);
     }
-    free(ca);
-    free(cert);
-    free(key);
 }
 
 /* A CA that is replaced on disk is used for the next connection. */
 TEST(test_ca_rotation)
 {
     SKIP_WITHOUT_OPENSSL();
-    char *ca = read_text("ca.pem"), *other = read_text("other-ca.pem");
+    SCOPED_MEMORY char *ca = read_text("ca.pem"), *other = read_text("other-ca.pem");
     char file[256];
     struct http_settings settings = {.tls.ca_file = in_dir("rotating.pem", file)};
-    struct fixture f;
     SCOPED(call) call = {0};
     struct tls_server s;
-    f = fixture_new(1);
+    SCOPED(fixture) f = fixture_new(1);
     tls_server_start(&s, "address", NULL);
     testing_write_file(dir, "rotating.pem", other);
     tls_get(&f, &call, &s, &settings);
@@ -334,9 +321,6 @@ TEST(test_ca_rotation)
     tls_get(&f, &call, &s, &settings);
     check_result(&call, HTTP_DONE, "");
     tls_server_stop(&s);
-    fixture_done(&f);
-    free(ca);
-    free(other);
 }
 
 static void say_hello(struct server_conn *c)
@@ -360,9 +344,7 @@ TEST(test_server_without_tls)
 TEST(test_host_beside_server_name)
 {
     static const struct {
-        const char *url;
-        const char *host;
-        const char *connect_to;
+        const char *url, *host, *connect_to;
     } rows[] = {
         {"https://10.0.0.1/x", "Host: 10.0.0.1", "::10.0.0.1:443"},
         {"https://10.0.0.1:8443/x", "Host: 10.0.0.1:8443", "::10.0.0.1:8443"},

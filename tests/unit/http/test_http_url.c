@@ -10,23 +10,18 @@
 
 TEST(test_percent_encoding)
 {
-    struct buf out;
-    buf_init(&out, 1000);
+    SCOPED(buf) out = testing_buf(1000);
     assert_true(url_encode(SV("aZ09-._~ /?&=+%\xc3\xa9\0{}"), &out));
     CHECK_STR(out.data, "aZ09-._~%20%2F%3F%26%3D%2B%25%C3%A9%00%7B%7D", "");
     buf_done(&out);
     buf_init(&out, 2);
     assert_false(url_encode(SV("%"), &out));
-    buf_done(&out);
 }
 
 TEST(test_join)
 {
     static const struct {
-        const char *base;
-        const char *path;
-        const char *query;
-        const char *want;
+        const char *base, *path, *query, *want;
     } rows[] = {
         {"http://p:4040", PUSH, "", "http://p:4040/push.v1.PusherService/Push"},
         {"http://p:4040/", PUSH, "", "http://p:4040/push.v1.PusherService/Push"},
@@ -115,8 +110,7 @@ TEST(test_url_parse)
         const char *host;
         uint16_t port;
         bool https;
-        const char *user;
-        const char *password;
+        const char *user, *password;
     } rows[] = {
         {"http://h", "http://h/", "h", 80, false, NULL, NULL},
         {"https://h/x", "https://h/x", "h", 443, true, NULL, NULL},
@@ -165,8 +159,7 @@ TEST(test_url_parse)
 TEST(test_url_origin)
 {
     static const struct {
-        const char *a;
-        const char *b;
+        const char *a, *b;
         bool same;
     } rows[] = {
         {"http://h/x", "http://H:80/y?z", true}, {"https://h/x", "https://u:p@h:443/", true},
@@ -179,10 +172,9 @@ TEST(test_url_origin)
         assert_true(url_parse(rows[i].a, &a, NULL));
         assert_true(url_parse(rows[i].b, &b, NULL));
         CHECK_INT(url_origin_hash(&a) == url_origin_hash(&b), rows[i].same, rows[i].b);
-        char *target = url_resolve(rows[i].a, rows[i].b, &same);
+        SCOPED_MEMORY char *target = url_resolve(rows[i].a, rows[i].b, &same);
         CHECK_STR(target, b.text, rows[i].b);
         CHECK_INT(same, rows[i].same, rows[i].b);
-        free(target);
         url_done(&a);
         url_done(&b);
     }
@@ -190,10 +182,7 @@ TEST(test_url_origin)
 
 TEST(test_url_resolve)
 {
-    static const struct {
-        const char *location;
-        const char *want;
-    } rows[] = {
+    static const struct text_case rows[] = {
         {"/x", "http://h:1/x"},         {"x", "http://h:1/a/x"},
         {"?q=2", "http://h:1/a/b?q=2"}, {"//g/x", "http://g/x"},
         {"a b", "http://h:1/a/a%20b"},  {"https://u:p@g/#f", "https://g/"},
@@ -202,20 +191,17 @@ TEST(test_url_resolve)
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         bool same = false;
-        SCOPED_MEMORY char *got = url_resolve("http://h:1/a/b?q=1", rows[i].location, &same);
+        SCOPED_MEMORY char *got = url_resolve("http://h:1/a/b?q=1", rows[i].text, &same);
         /* "javascript:x" may also be read as a path of the same host: never another host. */
         if (rows[i].want != NULL || got == NULL || !same) {
-            CHECK_STR(got, rows[i].want, rows[i].location);
+            CHECK_STR(got, rows[i].want, rows[i].text);
         }
     }
 }
 
 TEST(test_url_redact)
 {
-    static const struct {
-        const char *in;
-        const char *want;
-    } rows[] = {
+    static const struct text_case rows[] = {
         {"http://h:1/a/b", "http://h:1/a/b"},
         {"http://user:s3cret@h:1/a", "http://h:1/a"},
         {"http://h/a?seconds=14&debug=0", "http://h/a?seconds=14&debug=0"},
@@ -234,8 +220,8 @@ TEST(test_url_redact)
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         char out[URL_REDACTED_MAX];
-        url_redact(rows[i].in, out, sizeof(out));
-        CHECK_STR(out, rows[i].want, rows[i].in);
+        url_redact(rows[i].text, out, sizeof(out));
+        CHECK_STR(out, rows[i].want, rows[i].text);
     }
     char small[16];
     url_redact("http://host/a/long/path", small, sizeof(small));

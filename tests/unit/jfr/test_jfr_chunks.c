@@ -4,6 +4,8 @@
 #include "jfr/cursor.h"
 #include "pprof/scratch.h"
 
+SCOPED_POINTER(scratch, scratch_free)
+
 static const struct jfr_options options = {.sample_rate = 100, .seed = 1};
 
 #define ONE_SAMPLE                                                                                 \
@@ -182,7 +184,7 @@ TEST(whole_conversion)
     SCOPED(recording) r;
     struct err err = ERR_INIT;
     struct jfr_result result;
-    struct scratch *s = scratch_new();
+    SCOPED(scratch) *s = scratch_new();
     struct sv packed;
     recording_init(&r, 1000000000);
     recording_setting(&r, 0, "event", "itimer");
@@ -197,5 +199,4 @@ TEST(whole_conversion)
     CHECK_INT(result.damaged, false, "");
     assert_true(gzip_is((struct sv){result.made[0].data, result.made[0].size}));
     jfr_result_done(&result);
-    scratch_free(s);
 }

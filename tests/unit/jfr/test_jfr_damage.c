@@ -24,8 +24,7 @@ static void put_chunk(struct recording *r)
 /* Reads a copy of its own size, so that a sanitizer sees a read past its end. */
 static bool read_copy(struct sv v, char **ret_text, struct err *err)
 {
-    SCOPED_MEMORY char *copy = malloc(v.n == 0 ? 1 : v.n);
-    assert_non_null(copy);
+    SCOPED_MEMORY char *copy = testing_memory(v.n == 0 ? 1 : v.n);
     memcpy(copy, v.p, v.n);
     bool ok = recording_read((struct sv){copy, v.n}, &options, NULL, ret_text, err);
     return ok;
@@ -142,10 +141,7 @@ TEST(bad_events)
 
 TEST(bad_sizes)
 {
-    static const struct {
-        const char *bytes;
-        const char *error;
-    } cases[] = {
+    static const struct text_case cases[] = {
         {"\x80\x80\x80", "at offset 68: an event of size 0"},
         {"\xff\xff\xff", "at offset 68: an event that runs past the chunk"},
         {"\x81\x80\x80", "at offset 68: an event that is smaller than its size"},
@@ -156,10 +152,10 @@ TEST(bad_sizes)
         SCOPED_MEMORY char *text;
         recording_init(&r, 1000000000);
         put_chunk(&r);
-        memcpy(r.out.data + JFR_HEAD_SIZE, cases[i].bytes, 3);
+        memcpy(r.out.data + JFR_HEAD_SIZE, cases[i].text, 3);
         /* The size was read in full: the checkpoint that begins there is no longer the last one. */
         assert_false(read_copy(recording_bytes(&r), &text, &err));
-        assert_true(strstr(err.msg, cases[i].error) != NULL ||
+        assert_true(strstr(err.msg, cases[i].want) != NULL ||
                     strstr(err.msg, "expected a checkpoint") != NULL);
     }
 }

@@ -44,10 +44,7 @@ TEST(execution_samples)
 TEST(frames_of_native_code)
 {
     static const struct {
-        const char *type;
-        const char *class;
-        const char *method;
-        const char *want;
+        const char *type, *class, *method, *want;
     } cases[] = {
         {"Interpreted", "sun/misc/Unsafe", "park", "sun/misc/Unsafe.park"},
         {"Native", "java/lang/Thread", "sleep0", "java/lang/Thread.sleep0"},
@@ -224,8 +221,7 @@ TEST(stacks_and_methods_that_are_not_there)
 TEST(periods_of_settings)
 {
     static const struct {
-        const char *name;
-        const char *value;
+        const char *name, *value;
         uint64_t id;
         const char *want;
     } cases[] = {

@@ -4,6 +4,8 @@
 #include "pprof/put.h"
 #include "pprof/scratch.h"
 
+SCOPED_POINTER(scratch, scratch_free)
+
 /* Appends an entry of map 1 (contexts; bytes are labels) or 2 (strings). */
 static void entry(struct buf *out, unsigned map, uint64_t key, const void *bytes, size_t n)
 {
@@ -63,7 +65,7 @@ TEST(with_labels)
     SCOPED(recording) r;
     SCOPED(buf) snapshot;
     struct sv packed;
-    struct scratch *s = scratch_new();
+    SCOPED(scratch) *s = scratch_new();
     static const char want[] = "process_cpu cpu:nanoseconds (cpu:nanoseconds 10000000)\n"
                                "A.f:5 20000000 thread=main\n"
                                "A.f:5 10000000 thread=GET /\n"
@@ -81,7 +83,6 @@ TEST(with_labels)
     assert_true(gzip_deflate(s, options.labels, &packed));
     options.labels = packed;
     recording_expect(&r, &options, want, "gzip");
-    scratch_free(s);
 }
 
 /* Without the part, contexts and names of spans mean nothing; ids of spans do. */
@@ -107,8 +108,7 @@ TEST(damaged_labels)
     size_t failed = 0;
     for (size_t n = 1; n < snapshot.len; n++) {
         struct err err = ERR_INIT;
-        SCOPED_MEMORY char *copy = malloc(n);
-        assert_non_null(copy);
+        SCOPED_MEMORY char *copy = testing_memory(n);
         memcpy(copy, snapshot.data, n);
         const struct jfr_options options = {.labels = {copy, n}};
         struct jfr_reader *r = jfr_reader_new(&options, &err);

@@ -63,8 +63,7 @@ TEST(texts)
     static const struct {
         const char *bytes;
         size_t n;
-        const char *want;
-        const char *row;
+        const char *want, *row;
     } cases[] = {
         {"\x00", 1, "", "null"},
         {"\x01", 1, "", "empty"},

@@ -48,9 +48,7 @@ TEST(names)
 TEST(urls)
 {
     static const struct {
-        const char *url;
-        const char *want;
-        const char *all;
+        const char *url, *want, *all;
     } rows[] = {
         {"http://h:1/p", "http://h:1/p", "http://h:1/p"},
         {"/p?", "/p", "/p"},
@@ -87,7 +85,7 @@ TEST(labels)
     for (size_t i = 0; i < sizeof(pairs) / sizeof(pairs[0]); i += 2) {
         labels_builder_set_str(b, pairs[i], pairs[i + 1]);
     }
-    struct labels *l = labels_builder_build(b);
+    SCOPED(labels) *l = labels_builder_build(b);
     SCOPED(buf) out = testing_buf(4096);
     assert_true(mask_labels_json(l, false, &out));
     CHECK_STR(out.data,
@@ -100,7 +98,6 @@ TEST(labels)
     assert_true(mask_labels_json(l, true, &out));
     assert_null(strstr(out.data, "s3cret"));
     CHECK_CONTAINS(out.data, "\"__param_gc\":\"<secret>\"", "all");
-    labels_unref(l);
 }
 
 TEST(echoes)

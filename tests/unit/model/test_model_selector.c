@@ -45,8 +45,7 @@ TEST(test_matches)
 {
     static const struct {
         const char *text;
-        bool first;
-        bool second;
+        bool first, second;
     } cases[] = {
         {"{}", true, true},
         {" { } ", true, true},
@@ -105,10 +104,7 @@ TEST(test_value_that_is_not_text)
 
 TEST(test_errors)
 {
-    static const struct {
-        const char *text;
-        const char *message;
-    } cases[] = {
+    static const struct text_case cases[] = {
         {"", "unknown position: parse error: unexpected end of input"},
         {" \n", "unknown position: parse error: unexpected end of input"},
         {"{pod=\"a\"", "1:9: parse error: unexpected end of input inside braces"},
@@ -153,7 +149,7 @@ TEST(test_errors)
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct err err = ERR_INIT;
         assert_null(selector_parse(sv_from(cases[i].text), &err));
-        CHECK_STR(err.msg, cases[i].message, cases[i].text);
+        CHECK_STR(err.msg, cases[i].want, cases[i].text);
         CHECK_INT(err.kind, ERR_INPUT, cases[i].text);
     }
 }

@@ -36,7 +36,7 @@ static inline void pages_put(struct pages_rig *r, const struct label *labels, si
 {
     struct pprof_spec timed = *spec;
     timed.time_nanos = RIG_T0 + second * RIG_SECOND;
-    struct buf b = pprof_make(&timed, row, 1);
+    SCOPED(buf) b = pprof_make(&timed, row, 1);
     struct store_put put = {.labels = labels,
                             .n_labels = n,
                             .data = {b.data, b.len},
@@ -46,7 +46,6 @@ static inline void pages_put(struct pages_rig *r, const struct label *labels, si
     if (!store_put(r->store.store, &put, 1)) {
         fail_msg("store_put: %s", put.problem);
     }
-    buf_done(&b);
 }
 
 static inline struct label pages_label(const char *name, const char *value)

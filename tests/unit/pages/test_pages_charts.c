@@ -41,8 +41,7 @@ TEST(rates_are_read_by_people)
 TEST(types_have_units)
 {
     static const struct {
-        const char *id;
-        const char *unit;
+        const char *id, *unit;
         double factor;
     } rows[] = {
         {"process_cpu:cpu:nanoseconds:cpu:nanoseconds", "cores", 1e-9},

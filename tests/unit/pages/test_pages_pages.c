@@ -66,9 +66,9 @@ TEST(names_of_functions_stay_text)
 /* Sums that have reached the limits are drawn somewhere, without overflows. */
 TEST(the_largest_sums_are_drawn)
 {
-    struct tree *left = tree_new((size_t)1 << 20, NULL);
+    SCOPED(tree) *left = tree_new((size_t)1 << 20, NULL);
     SCOPED(tree) *right = tree_new((size_t)1 << 20, NULL);
-    struct arena *arena = arena_new((size_t)1 << 20);
+    SCOPED(arena) *arena = arena_new((size_t)1 << 20);
     struct flamegraph g;
     tree_add(left, child(left, 0, SV("a")), INT64_MAX);
     tree_add(right, child(right, 0, SV("a")), INT64_MAX);
@@ -76,16 +76,13 @@ TEST(the_largest_sums_are_drawn)
     SCOPED(buf) out = testing_buf((size_t)1 << 20);
     svg_flamegraph(&out, &g, true, SV("count"));
     assert_non_null(strstr(out.data, "<title>a: "));
-    arena_free(arena);
-    tree_free(left);
 }
 
 TEST(values_are_read_by_people)
 {
     static const struct {
         int64_t value;
-        const char *unit;
-        const char *text;
+        const char *unit, *text;
     } rows[] = {
         {0, "nanoseconds", "0"},       {1500000000, "nanoseconds", "1.50 s"},
         {20, "milliseconds", "20 ms"}, {7200, "seconds", "2 h"},
@@ -104,8 +101,7 @@ TEST(values_are_read_by_people)
 TEST(names_break_between_words)
 {
     static const struct {
-        const char *name;
-        const char *html;
+        const char *name, *html;
     } rows[] = {
         {"main", "main"},
         {"net/http.(*conn).serve", "net/<wbr>http.<wbr>(*conn).<wbr>serve"},
@@ -115,8 +111,7 @@ TEST(names_break_between_words)
         {"", ""},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        SCOPED(buf) out;
-        buf_init(&out, 4096);
+        SCOPED(buf) out = testing_buf(4096);
         html_name(&out, sv_from(rows[i].name));
         CHECK_STR(out.data, rows[i].html, rows[i].name);
     }

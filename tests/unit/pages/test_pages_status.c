@@ -65,7 +65,7 @@ TEST(the_process)
     static const char yaml[] = "scrape_configs: [{job_name: a}, {job_name: b}]\n"
                                "write:\n- {name: main, url: 'http://x:1'}\n"
                                "- {name: other, url: 'http://y:1'}\n";
-    struct config *config =
+    SCOPED(config) *config =
         valid_config("p.yaml", yaml, &(struct config_options){.protocols = testing_protocols});
     struct sources *sources = sources_new(NULL);
     struct conditions *conditions = conditions_new();
@@ -90,7 +90,7 @@ TEST(the_process)
         .served.names = names,
         .served.started_ms = clock_mono_ms(),
     };
-    json_t *root = ask(&options);
+    json_auto_t *root = ask(&options);
     CHECK_STR(text(root, "version"), "1.2.3", "");
     CHECK_STR(text(root, "configFile"), "p.yaml", "");
     assert_true(json_is_false(json_object_get(root, "healthy")));
@@ -143,8 +143,6 @@ TEST(the_process)
     CHECK_STR(text(peers, "lastError"), "", "peers");
     peering_free(peering);
     assert_true(json_is_null(json_object_get(root, "symbols")));
-    json_decref(root);
     conditions_free(conditions);
     sources_free(sources);
-    config_unref(config);
 }

@@ -344,7 +344,7 @@ TEST(ids_of_any_kind_are_found)
         struct err err = ERR_INIT;
         struct sv plain = {b.data, b.len};
         assert_true(pprof_check(plain, &summary, &err));
-        struct scratch *scratch = scratch_new();
+        SCOPED(scratch) *scratch = scratch_new();
         assert_non_null(scratch);
         assert_true(pprof_index(&x, scratch, plain, &summary, 99, &err));
         size_t place;
@@ -355,7 +355,6 @@ TEST(ids_of_any_kind_are_found)
         assert_false(pprof_ids_find(&x.entries[PROFILE_FUNCTION].ids, 0, &place));
         assert_false(pprof_ids_find(&x.entries[PROFILE_FUNCTION].ids, 101 * step, &place));
         assert_false(pprof_ids_find(&x.entries[PROFILE_FUNCTION].ids, UINT64_MAX, &place));
-        scratch_free(scratch);
     }
 }
 

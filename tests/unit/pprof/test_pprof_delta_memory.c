@@ -62,9 +62,8 @@ static void two_profiles(bool *complete, struct scratch *scratch)
 
 static void own_scratch(bool *complete)
 {
-    struct scratch *scratch = scratch_new();
+    SCOPED(scratch) *scratch = scratch_new();
     two_profiles(complete, scratch);
-    scratch_free(scratch);
 }
 
 static void pooled_scratch(bool *complete)

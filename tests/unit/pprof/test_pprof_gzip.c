@@ -25,8 +25,7 @@ static struct zipped zip(const char *text, size_t n)
 TEST(there_and_back)
 {
     size_t n = 3000000;
-    SCOPED_MEMORY char *text = malloc(n);
-    assert_non_null(text);
+    SCOPED_MEMORY char *text = testing_memory(n);
     uint32_t x = 1;
     for (size_t i = 0; i < n; i++) {
         x = x * 1664525 + 1013904223;
@@ -36,7 +35,7 @@ TEST(there_and_back)
     static const size_t hints[] = {0, 1, 4999, 5000, 10000000};
     for (size_t i = 0; i < 4; i++) {
         struct zipped zipped = zip(text, sizes[i]);
-        struct scratch *s = scratch_new();
+        SCOPED(scratch) *s = scratch_new();
         assert_non_null(s);
         for (size_t j = 0; j < 5; j++) {
             struct sv out;
@@ -47,7 +46,6 @@ TEST(there_and_back)
             assert_memory_equal(out.p, text, sizes[i]);
             scratch_reset(s);
         }
-        scratch_free(s);
         free(zipped.data);
     }
 }
@@ -103,7 +101,7 @@ TEST(contents_and_sizes)
     static const size_t ends[] = {4096, 32768, 65535, 131070, MOST};
     char *memory =
         mmap(NULL, MOST + 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    char *room = malloc(MOST + 1);
+    SCOPED_MEMORY char *room = malloc(MOST + 1);
     assert_true(memory != MAP_FAILED && room != NULL);
     assert_int_equal(mprotect(memory + MOST, 4096, PROT_NONE), 0);
     for (size_t c = 0; c < sizeof(contents) / sizeof(contents[0]); c++) {
@@ -119,7 +117,6 @@ TEST(contents_and_sizes)
             }
         }
     }
-    free(room);
     munmap(memory, MOST + 4096);
 }
 
@@ -153,9 +150,8 @@ static void check_inflate(struct sv body, size_t max, enum err_kind want, const 
     assert_true(want == ERR_NONE || out.n == 0);
 
     /* A buffer gets the same, and fails alike. */
-    SCOPED(buf) buf;
     struct err again = ERR_INIT;
-    buf_init(&buf, max);
+    SCOPED(buf) buf = testing_buf(max);
     CHECK_INT(gzip_inflate_buf(body, &buf, &again), want == ERR_NONE, row);
     CHECK_INT(again.kind, want, row);
     CHECK_STR(again.msg, message, row);
@@ -213,8 +209,7 @@ TEST(members_follow_each_other)
 TEST(bomb_is_refused)
 {
     size_t n = 16 * 1024 * 1024;
-    SCOPED_MEMORY char *zeros = calloc(1, n);
-    assert_non_null(zeros);
+    SCOPED_MEMORY char *zeros = testing_memory(n);
     struct zipped z = zip(zeros, n);
     assert_true(z.n * GZIP_RATIO_MAX < n);
     char message[64];

@@ -31,8 +31,7 @@ static size_t gzip(const char *data, size_t size, char *out, size_t room)
 /* In a block of its own size, so that a sanitizer sees a read past its end. */
 static enum sniff_result check(const char *data, size_t size, struct err *err)
 {
-    SCOPED_MEMORY char *copy = malloc(size == 0 ? 1 : size);
-    assert_non_null(copy);
+    SCOPED_MEMORY char *copy = testing_memory(size == 0 ? 1 : size);
     memcpy(copy, data, size);
     enum sniff_result r = sniff_jfr((struct sv){copy, size}, err);
     return r;

@@ -129,8 +129,7 @@ static void check_output(const struct legacy_output *out, const char *want, cons
 /* An exact copy, so that a sanitizer sees a read past the end. */
 static enum legacy_result convert(struct sv body, struct legacy_output *out, struct err *err)
 {
-    SCOPED_MEMORY char *copy = malloc(body.n == 0 ? 1 : body.n);
-    assert_non_null(copy);
+    SCOPED_MEMORY char *copy = testing_memory(body.n == 0 ? 1 : body.n);
     memcpy(copy, body.p, body.n);
     struct legacy_input in = {
         .body = {copy, body.n}, .time_ns = 1000, .duration_ns = 20, .seed = 1};
@@ -170,8 +169,7 @@ static void check_bad(struct sv body, enum legacy_result want, const char *messa
 /* The words, followed by the text. */
 static struct buf cpu(const uint64_t *words, size_t size, bool big_endian, const char *maps)
 {
-    struct buf b;
-    buf_init(&b, (size_t)64 * 1024 * 1024);
+    struct buf b = testing_buf((size_t)64 * 1024 * 1024);
     for (; *words != END; words++) {
         for (size_t i = 0; i < size; i++) {
             size_t shift = 8 * (big_endian ? size - 1 - i : i);
@@ -192,8 +190,7 @@ TEST(cpu_samples)
     static const struct {
         const char *row;
         uint64_t words[WORDS_MAX];
-        const char *maps;
-        const char *want;
+        const char *maps, *want;
     } rows[] = {
         {"callers are one less, the leaf is not",
          {HEADER, 3, 2, 0x401000, 0x402000, 1, 2, 0x70000010, 0x402004, TRAILER, END},
@@ -241,10 +238,7 @@ TEST(cpu_samples)
 TEST(mappings_of_a_process)
 {
     static const uint64_t words[] = {HEADER, 1, 1, 0x401000, TRAILER, END};
-    static const struct {
-        const char *maps;
-        const char *want;
-    } rows[] = {
+    static const struct text_case rows[] = {
         {"70000000-70010000 r-xp 00000000 fd:00 13   /lib/libc.so.6\n"
          "00400000-00500000 r-xp 00000000 fd:00 12   /bin/my server (deleted)\n",
          "@ 401000/1\nmap 400000-500000+0 /bin/my server\nmap 70000000"},
@@ -264,8 +258,8 @@ TEST(mappings_of_a_process)
          "map 400000-401001+0 /bin/\xef\xbf\xbd\nmap ffffffffff600000"},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        SCOPED(buf) b = cpu(words, 8, false, rows[i].maps);
-        check_made(view(&b), rows[i].want, rows[i].maps);
+        SCOPED(buf) b = cpu(words, 8, false, rows[i].text);
+        check_made(view(&b), rows[i].want, rows[i].text);
     }
 }
 
@@ -310,7 +304,7 @@ TEST(too_much)
 {
     static uint64_t words[2 * LEGACY_DEPTH_MAX + 20] = {HEADER, 1, LEGACY_DEPTH_MAX + 1};
     words[LEGACY_DEPTH_MAX + 12] = END;
-    struct buf b = cpu(words, 4, false, "");
+    SCOPED(buf) b = cpu(words, 4, false, "");
     check_bad(view(&b), LEGACY_TOO_LARGE, "more than 4096 frames in the sample at byte 20");
     buf_done(&b);
     static const uint64_t header[] = {HEADER, END};
@@ -327,11 +321,8 @@ TEST(too_much)
     }
     buf_append(&b, "\0\0\0\0\0\0\0\1\0\0\0\0", 12);
     check_bad(view(&b), LEGACY_TOO_LARGE, "more than 250000 addresses");
-    char *large = calloc(1, LEGACY_PLAIN_MAX + 1);
-    assert_non_null(large);
+    SCOPED_MEMORY char *large = testing_memory(LEGACY_PLAIN_MAX + 1);
     check_bad((struct sv){large, LEGACY_PLAIN_MAX + 1}, LEGACY_TOO_LARGE, "larger than 33554432");
-    free(large);
-    buf_done(&b);
 }
 
 TEST(old_profiles_in_gzip)
@@ -383,10 +374,7 @@ TEST(heap_profiles)
 
 TEST(bad_heaps)
 {
-    static const struct {
-        const char *text;
-        const char *message;
-    } rows[] = {
+    static const struct text_case rows[] = {
         {HEAP " 1: 2 [3: 4]\n", "line 2: expected \"COUNT: BYTES"},
         {HEAP " -1: 2 [3: 4] @ 0x1\n", "line 2: expected \"COUNT: BYTES"},
         {HEAP " 1: 99999999999999999999 [3: 4] @ 0x1\n", "line 2: expected \"COUNT: BYTES"},
@@ -407,7 +395,7 @@ TEST(bad_heaps)
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         CHECK_INT(sniff_profile(sv_from(rows[i].text), NULL), SNIFF_LEGACY, rows[i].text);
-        check_bad(sv_from(rows[i].text), LEGACY_BAD, rows[i].message);
+        check_bad(sv_from(rows[i].text), LEGACY_BAD, rows[i].want);
     }
 }
 
@@ -435,17 +423,14 @@ TEST(contention_profiles)
 
 TEST(bad_contention)
 {
-    static const struct {
-        const char *text;
-        const char *message;
-    } rows[] = {
+    static const struct text_case rows[] = {
         {CONTENTION "3000 2 @ 0x401001 main\n", "line 3: expected addresses"},
         {CONTENTION "3000 2 @ 0x12345678123456781\n", "line 3: expected addresses"},
         {"--- contention\ncycles/second=1\n9007199254740992 1 @ 0x1\n",
          "line 3: impossible numbers"},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        check_bad(sv_from(rows[i].text), LEGACY_BAD, rows[i].message);
+        check_bad(sv_from(rows[i].text), LEGACY_BAD, rows[i].want);
     }
 }
 

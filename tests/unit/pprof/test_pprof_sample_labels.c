@@ -83,7 +83,7 @@ static void put_label(struct sv plain, struct sv message, struct buf *out)
 static void check_labels(struct result *r, const char *want)
 {
     struct sv plain;
-    struct scratch *s = scratch_new();
+    SCOPED(scratch) *s = scratch_new();
     assert_non_null(r->got.data);
     assert_true(gzip_plain(s, (struct sv){r->got.data, r->got.size}, MAX, 0, &plain, NULL));
     SCOPED(buf) out = testing_buf(MAX);
@@ -102,7 +102,6 @@ static void check_labels(struct result *r, const char *want)
         }
     }
     CHECK_STR(out.data, want, "labels");
-    scratch_free(s);
 }
 
 static struct buf profile_of(const struct pprof_row *rows, size_t n)

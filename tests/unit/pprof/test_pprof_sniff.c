@@ -8,6 +8,8 @@
 #include "pprof/sniff.h"
 #include "pprof/summary.h"
 
+SCOPED_POINTER(scratch, scratch_free)
+
 /* A whole CPU profile: samples/count, cpu/nanoseconds, one sample of main, 10 s. */
 static const unsigned char PROFILE[] = {
     0x0a, 0x04, 0x08, 0x01, 0x10, 0x02, 0x0a, 0x04, 0x08, 0x03, 0x10, 0x04, 0x12, 0x0a, 0x0a,
@@ -56,8 +58,7 @@ static struct bytes join(struct bytes a, struct bytes b)
 static void check(const char *row, const void *data, size_t n, enum sniff_result want,
                   const char *message)
 {
-    SCOPED_MEMORY char *copy = malloc(n == 0 ? 1 : n);
-    assert_non_null(copy);
+    SCOPED_MEMORY char *copy = testing_memory(n == 0 ? 1 : n);
     if (n > 0) {
         memcpy(copy, data, n);
     }
@@ -182,8 +183,7 @@ TEST(gzip_of_several_members)
 TEST(large_gzips)
 {
     size_t n = (size_t)64 * 1024;
-    unsigned char *big = malloc(n);
-    assert_non_null(big);
+    SCOPED_MEMORY unsigned char *big = testing_memory(n);
     memset(big, 0, n);
     static const unsigned char head[] = {0x0a, 0x02, 0x08, 0x01, 0x12, 0x80, 0x80, 0x04};
     memcpy(big, head, sizeof(head)); /* a sample of 64 KiB: runs past the bytes that are read */
@@ -200,7 +200,6 @@ TEST(large_gzips)
     free(z.p);
     memset(big, 'a', n);
     check_gzipped("text", big, n, SNIFF_TEXT, "inflated");
-    free(big);
 }
 
 TEST(header_fields)
@@ -223,7 +222,7 @@ TEST(header_fields)
 
 TEST(summary_of_a_whole_profile)
 {
-    struct scratch *scratch = scratch_new();
+    SCOPED(scratch) *scratch = scratch_new();
     struct bytes z = gzip(PROFILE, sizeof(PROFILE));
     const struct sv bodies[] = {{(const char *)PROFILE, sizeof(PROFILE)}, {(const char *)z.p, z.n}};
     struct pprof_summary s;
@@ -252,7 +251,6 @@ TEST(summary_of_a_whole_profile)
     assert_true(pprof_summary_read(scratch, SV("\x0a\x04\x08\x09\x10\x09"), SUMMARY_MAX, &s, NULL));
     pprof_summary_print_types(&s, "?", types, sizeof(types));
     CHECK_STR(types, "?/?", "strings that are not there");
-    scratch_free(scratch);
     free(z.p);
 }
 
@@ -260,10 +258,9 @@ TEST(summary_of_a_whole_profile)
 static struct bytes late_period(size_t filler, bool zip)
 {
     SCOPED(buf) b = testing_buf(filler + 100);
-    char *zeros = calloc(1, filler);
+    SCOPED_MEMORY char *zeros = calloc(1, filler);
     wire_put_bytes(&b, 100, zeros, filler);
     wire_put_number(&b, PROFILE_PERIOD, 77);
-    free(zeros);
     if (!zip) {
         struct bytes plain;
         plain.p = (unsigned char *)buf_take(&b, &plain.n);

@@ -22,10 +22,8 @@ struct fixture {
     int64_t time_ns; /* end of the next profile */
 };
 
-static int setup(void **state)
+static void fixture_begin(struct fixture *f)
 {
-    struct fixture *f = calloc(1, sizeof(*f));
-    assert_non_null(f);
     f->log = testing_log_new();
     f->intern = intern_new();
     f->metrics = metrics_new();
@@ -36,13 +34,10 @@ static int setup(void **state)
     f->config = (struct config_record){.max_rules = 4, .max_series = 3, .stale_ms = 60000};
     f->config.rules = f->rules;
     f->time_ns = 1;
-    *state = f;
-    return 0;
 }
 
-static int teardown(void **state)
+static void fixture_end(struct fixture *f)
 {
-    struct fixture *f = *state;
     record_free(f->record);
     metrics_free(f->metrics);
     size_t strings;
@@ -51,9 +46,9 @@ static int teardown(void **state)
     CHECK_INT(strings, 0, "no label set is left");
     intern_free(f->intern);
     testing_log_done(f->log);
-    free(f);
-    return 0;
 }
+
+FIXTURE(fixture, fixture_begin, fixture_end)
 
 /* ---- rules ----------------------------------------------------------------------------------- */
 
@@ -124,8 +119,7 @@ static void heap(struct fixture *f, const char *service, const char *pod, int64_
 /* Expects lines on the page, or that they are not there. */
 static void check_page(struct fixture *f, const char *part, bool there)
 {
-    SCOPED(buf) page;
-    buf_init(&page, 1 << 20);
+    SCOPED(buf) page = testing_buf(1 << 20);
     assert_true(record_render(f->record, false, &page));
     if ((strstr(page.data, part) != NULL) != there) {
         fail_msg("%s %s:\n%s", part, there ? "is not there" : "is there", page.data);
@@ -239,13 +233,12 @@ TEST_ON(struct fixture *f, series_are_limited)
     CHECK_INT(testing_metric(f->metrics, "profpull_record_series"), 3, "");
     /* A series that was idle for an hour makes room. */
     struct rule *rule = f->record->set.at[0];
-    struct labels *l = testing_labels(f->intern, "pod", "e", "service_name", "cart", NULL);
+    SCOPED(labels) *l = testing_labels(f->intern, "pod", "e", "service_name", "cart", NULL);
     const struct rule_value later = {
         .labels = l, .sum = 5, .now_ms = clock_mono_ms() + RECORD_IDLE_MS + 1000, .max_series = 3};
     CHECK_INT(rule_count(rule, &later), RULE_COUNTED, "");
     CHECK_INT(map_count(rule->series), 3, "");
     check_page(f, "pod=\"e\"} 5\n", true);
-    labels_unref(l);
 }
 
 TEST_ON(struct fixture *f, reloads_keep_unchanged_rules)
@@ -351,11 +344,10 @@ TEST_ON(struct fixture *f, labels_are_escaped)
 
 TEST_ON(struct fixture *f, openmetrics_names_the_unit)
 {
-    SCOPED(buf) page;
     add(f, rule_of("profiles_recorded_locks", delay, by_service, 1));
     reload(f);
     pass(f, profile_of(f, "mutex", "delay/nanoseconds", "cart", "a", 7, 0), true);
-    buf_init(&page, 1 << 20);
+    SCOPED(buf) page = testing_buf(1 << 20);
     assert_true(record_render(f->record, true, &page));
     CHECK_CONTAINS(page.data,
                    "# TYPE profiles_recorded_locks_seconds counter\n"

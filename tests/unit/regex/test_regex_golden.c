@@ -126,15 +126,13 @@ TEST(matches_of_go)
     assert_non_null(f);
     struct regex_scratch *s = regex_scratch_new();
     struct totals t = {0};
-    char *text = NULL;
+    SCOPED_MEMORY char *text = NULL;
     size_t cap = 0;
     while (getline(&text, &cap, f) > 0) {
-        json_t *line = json_loads(text, JSON_ALLOW_NUL, NULL);
+        json_auto_t *line = json_loads(text, JSON_ALLOW_NUL, NULL);
         assert_non_null(line);
         check_line(&t, s, line);
-        json_decref(line);
     }
-    free(text);
     fclose(f);
     regex_scratch_free(s);
     print_message("%zu patterns (%zu refused, %zu fast), %zu matches\n", t.lines, t.refused, t.fast,

@@ -65,24 +65,22 @@ static void fill(struct labels_builder *b, json_t *input)
 
 static void check_output(struct labels_builder *b, const json_t *output, const char *id)
 {
-    struct labels *labels = labels_builder_build(b);
+    SCOPED(labels) *labels = labels_builder_build(b);
     assert_non_null(labels);
     SCOPED(buf) text = testing_buf(1 << 20);
     assert_true(labels_format_json(labels, &text));
-    char *want = json_dumps(output, JSON_COMPACT | JSON_SORT_KEYS);
+    SCOPED_MEMORY char *want = json_dumps(output, JSON_COMPACT | JSON_SORT_KEYS);
     CHECK_STR(text.data, want, id);
-    free(want);
-    labels_unref(labels);
 }
 
 static void check_file(const char *path, size_t cases)
 {
     json_error_t error;
-    json_t *all = json_load_file(path, 0, &error);
+    json_auto_t *all = json_load_file(path, 0, &error);
     CHECK(all != NULL, "%s:%d: %s", path, error.line, error.text);
     CHECK_INT(json_array_size(all), cases, path);
-    struct intern *in = intern_new();
-    struct labels_builder *b = labels_builder_new(in);
+    SCOPED(intern) *in = intern_new();
+    SCOPED(labels_builder) *b = labels_builder_new(in);
     struct relabel_scratch *s = relabel_scratch_new();
     for (size_t i = 0; i < json_array_size(all); i++) {
         json_t *c = json_array_get(all, i);
@@ -103,9 +101,6 @@ static void check_file(const char *path, size_t cases)
         relabel_free(r);
     }
     relabel_scratch_free(s);
-    labels_builder_free(b);
-    intern_free(in);
-    json_decref(all);
 }
 
 TEST(cases_of_prometheus_and_of_practice)

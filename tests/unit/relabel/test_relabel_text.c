@@ -177,9 +177,7 @@ TEST(hashmod_around_block_ends)
 TEST(letter_case)
 {
     static const struct {
-        const char *text;
-        const char *lower;
-        const char *upper;
+        const char *text, *lower, *upper;
     } rows[] = {
         {"", "", ""},
         {"bAr123Foo", "bar123foo", "BAR123FOO"},
@@ -327,11 +325,11 @@ TEST(fast_is_right)
         "^^(.*)$$",
     };
     static const char *const alphabet[] = {"a", "b", "\n", "é"};
-    struct regex_scratch *fast_scratch = regex_scratch_new();
+    SCOPED(regex_scratch) *fast_scratch = regex_scratch_new();
     SCOPED(regex_scratch) *slow_scratch = regex_scratch_new();
     for (size_t i = 0; i < sizeof(regexes) / sizeof(regexes[0]); i++) {
         struct err err = ERR_INIT;
-        struct regex *fast = regex_new(sv_from(regexes[i]), 0, &err);
+        SCOPED(regex) *fast = regex_new(sv_from(regexes[i]), 0, &err);
         SCOPED(regex) *slow = regex_new(sv_from(regexes[i]), REGEX_NO_FAST, &err);
         CHECK_STR(err.msg, "", regexes[i]);
         CHECK_INT(regex_is_fast(fast), true, regexes[i]);
@@ -353,9 +351,7 @@ TEST(fast_is_right)
                           regexes[i]);
             }
         }
-        regex_free(fast);
     }
-    regex_scratch_free(fast_scratch);
 }
 
 TEST(too_long)
@@ -377,7 +373,7 @@ TEST(too_large_for_pcre2)
 {
     struct err err = ERR_INIT;
     SCOPED(regex_scratch) *s = regex_scratch_new();
-    struct regex *re =
+    SCOPED(regex) *re =
         regex_new(SV("(?:[a-c][d-f]|[g-i][k-l]|mn|op|qr|st|uv|wx|yz){1000}"), 0, &err);
     assert_non_null(re);
     char text[2000];
@@ -399,7 +395,6 @@ TEST(too_large_for_pcre2)
     assert_non_null(re);
     CHECK_INT(regex_match(re, s, SV("a"), &err), REGEX_MATCH, "");
     CHECK_INT(regex_match(re, s, SV("aa"), &err), REGEX_NO_MATCH, "");
-    regex_free(re);
 }
 
 /* Counted repetitions can ask for more memory than any rule is worth. */
@@ -446,7 +441,7 @@ TEST(hostile_texts)
         {"(\\w+\\.?)+:\\d+", 'p', ":", REGEX_NO_MATCH},
     };
     char *text = test_malloc(LENGTH + 8);
-    struct regex_scratch *s = regex_scratch_new();
+    SCOPED(regex_scratch) *s = regex_scratch_new();
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         size_t n = strlen(rows[i].end);
         memset(text, rows[i].fill, LENGTH);
@@ -461,7 +456,6 @@ TEST(hostile_texts)
                       rows[i].want, rows[i].regex);
         }
     }
-    regex_scratch_free(s);
     test_free(text);
 }
 
@@ -473,9 +467,9 @@ TEST(long_captures)
     for (size_t i = 0; i < LENGTH; i++) {
         text[i] = i % 2 == 0 ? 'a' : ',';
     }
-    struct regex_scratch *s = regex_scratch_new();
+    SCOPED(regex_scratch) *s = regex_scratch_new();
     struct err err = ERR_INIT;
-    struct regex *re = regex_new(SV("(?:(a)(,)|b)*"), 0, &err);
+    SCOPED(regex) *re = regex_new(SV("(?:(a)(,)|b)*"), 0, &err);
     CHECK_INT(regex_match(re, s, (struct sv){text, 2000}, &err), REGEX_MATCH, "");
     CHECK_INT(regex_group(s, 1).start, 1998, "");
     CHECK_INT(regex_match(re, s, (struct sv){text, LENGTH}, &err), REGEX_MATCH, "");
@@ -488,8 +482,6 @@ TEST(long_captures)
     regex_free(re);
     re = regex_new(SV("a,.*,"), 0, &err);
     CHECK_INT(regex_match(re, s, (struct sv){text, LENGTH}, &err), REGEX_MATCH, "");
-    regex_free(re);
-    regex_scratch_free(s);
     test_free(text);
 }
 

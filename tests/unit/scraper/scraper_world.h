@@ -304,7 +304,7 @@ static inline void answer(struct world *w, struct http_transfer *t, enum http_re
                           long status, const char *body, size_t n)
 {
     assert_true(t->live);
-    struct buf buf = testing_buf((size_t)1024 * 1024);
+    SCOPED(buf) buf = testing_buf((size_t)1024 * 1024);
     buf_append(&buf, body, n);
     struct http_response r = {
         .result = result,
@@ -319,7 +319,6 @@ static inline void answer(struct world *w, struct http_transfer *t, enum http_re
     };
     t->live = false;
     t->on_done(t->arg, &r);
-    buf_done(&buf);
 }
 
 static inline void succeed(struct world *w, struct http_transfer *t)

@@ -19,8 +19,7 @@ struct fixture {
 
 static inline int setup_types(void **state, const struct config_type *types, size_t n)
 {
-    struct fixture *f = calloc(1, sizeof(*f));
-    assert_non_null(f);
+    struct fixture *f = testing_memory(sizeof(*f));
     assert_true(n <= TYPES_MAX);
     f->intern = intern_new();
     f->b = labels_builder_new(f->intern);

@@ -198,14 +198,13 @@ TEST_ON(struct world *w, old_profiles_are_converted)
     struct pprof_summary summary;
     struct err err = ERR_INIT;
     struct sv plain;
-    struct scratch *s = scratch_new();
+    SCOPED(scratch) *s = scratch_new();
     struct sv zipped = {last(w)->data, last(w)->size};
     CHECK_INT(gzip_inflate(s, zipped, 10000, 0, &plain, &err), true, "");
     CHECK_INT(pprof_check(plain, &summary, &err), true, err.msg);
     CHECK_INT(summary.n[PROFILE_SAMPLE_TYPE], 4, "");
     CHECK_INT(summary.n[PROFILE_SAMPLE], 1, "");
     CHECK_INT(summary.time_ns, last(w)->until_ns - 100 * NS_PER_MS, "when it was asked for");
-    scratch_free(s);
 }
 
 /* A failed conversion is a failed scrape; the result of a cancelled one is dropped. */

@@ -66,8 +66,7 @@ TEST_ON(struct world *w, hanging_targets)
 {
     static const struct {
         const char *row;
-        int64_t deadline_ms;
-        int64_t ends_ms;
+        int64_t deadline_ms, ends_ms;
     } rows[] = {
         {"5 s after it has sampled", 60000, 4000 + ENGINE_DRAIN_ANSWER_MS},
         {"the deadline", 6000, 6000},

@@ -164,10 +164,8 @@ static bool on_profile(void *arg, struct profile *p, uint64_t forward_to)
     return true;
 }
 
-static int setup(void **state)
+static void fixture_begin(struct fixture *f)
 {
-    struct fixture *f = calloc(1, sizeof(*f));
-    assert_non_null(f);
     server_start(&f->server);
     f->intern = intern_new();
     f->metrics = metrics_new();
@@ -208,13 +206,10 @@ static int setup(void **state)
     CHECK_STR(err.msg, "", "scraper_new");
     f->thread = loop_thread_start(f->loop, "network", &err);
     assert_non_null(f->thread);
-    *state = f;
-    return 0;
 }
 
-static int teardown(void **state)
+static void fixture_end(struct fixture *f)
 {
-    struct fixture *f = *state;
     loop_thread_join(f->thread);
     scraper_free(f->s);
     loop_free(f->loop);
@@ -224,9 +219,9 @@ static int teardown(void **state)
     metrics_free(f->metrics);
     intern_free(f->intern);
     testing_log_done(f->log);
-    free(f);
-    return 0;
 }
+
+FIXTURE(fixture, fixture_begin, fixture_end)
 
 static struct target *make_target(struct fixture *f, const char *path)
 {

@@ -283,8 +283,7 @@ TEST(sizes_that_lie)
     for (size_t i = 0; i < 2; i++) {
         enum reason reason;
         struct err err = ERR_INIT;
-        char *body = malloc(sizeof(small));
-        assert_non_null(body);
+        char *body = testing_memory(sizeof(small));
         memcpy(body, bodies[i], sizeof(small));
         struct job *j = offload_new(&w.e, &kind, body, sizeof(small), false, &reason, &err);
         assert_non_null(j);

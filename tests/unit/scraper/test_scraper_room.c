@@ -17,20 +17,15 @@ struct hall {
     struct room_guest guests[GUESTS];
 };
 
-static int setup(void **state)
+static void hall_begin(struct hall *h)
 {
-    struct hall *h = calloc(1, sizeof(*h));
-    assert_non_null(h);
     h->pending.pending_max = 1000;
     assert_true(room_init(&h->room, MAX, &h->pending));
     assert_true(room_grow(&h->room, JOBS));
-    *state = h;
-    return 0;
 }
 
-static int teardown(void **state)
+static void hall_end(struct hall *h)
 {
-    struct hall *h = *state;
     for (size_t i = 0; i < GUESTS; i++) {
         room_leave(&h->room, &h->guests[i]);
     }
@@ -41,9 +36,9 @@ static int teardown(void **state)
     CHECK_INT(h->room.waiting[0] + h->room.waiting[1], 0, "none waits");
     CHECK_INT(h->pending.promised_bytes, 0, "no promise is left");
     room_done(&h->room);
-    free(h);
-    return 0;
 }
+
+FIXTURE(hall, hall_begin, hall_end)
 
 static enum room_answer ask(struct hall *h, size_t i, size_t bytes)
 {

@@ -73,8 +73,7 @@ static size_t count_kept(const struct chosen *c)
 
 static struct chosen *begin(struct world *w)
 {
-    struct chosen *c = calloc(1, sizeof(*c));
-    assert_non_null(c);
+    struct chosen *c = testing_memory(sizeof(*c));
     c->w = w;
     c->s = sampler_new("one");
     assert_non_null(c->s);

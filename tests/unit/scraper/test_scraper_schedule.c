@@ -121,8 +121,7 @@ TEST(heap_is_right)
 {
     struct schedule s;
     schedule_init(&s);
-    struct thing *things = calloc(MANY, sizeof(*things));
-    assert_non_null(things);
+    SCOPED_MEMORY struct thing *things = testing_memory(MANY * sizeof(*things));
     struct rng rng;
     rng_seed(&rng, 7);
     for (int i = 0; i < 20000; i++) {
@@ -141,7 +140,6 @@ TEST(heap_is_right)
         schedule_remove(&s, item);
     }
     schedule_done(&s);
-    free(things);
 }
 
 /* Whatever the wall clock does, after the first tick only the monotonic one counts, and no two

@@ -81,8 +81,7 @@ static void check(struct fixture *f, const char *const *labels, const char *want
 TEST_WITH(good_labels, setup, teardown)
 {
     static const struct {
-        const char *labels[6];
-        const char *want;
+        const char *labels[6], *want;
     } rows[] = {
         {{"x", "y"}, MEMORY_LINE "\n" CPU_LINE},
         {{"__profile_memory_enabled__", "true"}, MEMORY_LINE "\n" CPU_LINE},
@@ -154,8 +153,7 @@ TEST_ON(struct fixture *f, continuous_types)
     f->types[CPU].continuous = true;
     f->types[CPU].seconds = 15;
     static const struct {
-        const char *labels[4];
-        const char *want;
+        const char *labels[4], *want;
     } rows[] = {
         {{"x", "y"}, MEMORY_LINE "\nhttp://10.1.2.3:80/profile?seconds=15 15000/25000"},
         {{"__profile_process_cpu_interval__", "1s"},
@@ -226,8 +224,7 @@ TEST_WITH(wrong_labels, setup, teardown)
 TEST_WITH(wrong_labels_of_sampling_types, setup, teardown)
 {
     static const struct {
-        const char *labels[4];
-        const char *want;
+        const char *labels[4], *want;
     } rows[] = {
         {{"__profile_process_cpu_seconds__", "15"},
          "expected whole seconds from 1 to 14 (the interval minus 1), got \"15\""},
@@ -292,8 +289,7 @@ TEST_ON(struct fixture *f, enabled_without_time)
 TEST_WITH(wrong_for_all, setup, teardown)
 {
     static const struct {
-        const char *labels[4];
-        const char *want;
+        const char *labels[4], *want;
     } rows[] = {
         {{"__scrape_interval__", "x"},
          "label __scrape_interval__: expected a duration from 1s to 1d, got \"x\""},
@@ -428,7 +424,7 @@ TEST_ON(struct fixture *f, series)
                     "__profile_process_cpu_enabled__", "false", "__profile_nope_port__", "1"),
              NULL, &err);
     assert_non_null(t);
-    struct labels *l = target_series(t, 0, f->b);
+    SCOPED(labels) *l = target_series(t, 0, f->b);
     SCOPED(buf) text = testing_buf(4096);
     testing_labels_format(l, &text);
     CHECK_STR(text.data,
@@ -436,7 +432,6 @@ TEST_ON(struct fixture *f, series)
               "__scheme__=\"http\", app=\"x\", instance=\"10.1.2.3:6060\", "
               "service_name=\"unspecified\"}",
               "series");
-    labels_unref(l);
 }
 
 /* A target with the name of a type gets the settings of that type. */

@@ -80,8 +80,7 @@ TEST(codings_of_a_request)
 TEST(bombs)
 {
     size_t size = (size_t)64 << 20;
-    SCOPED_MEMORY char *zeros = calloc(size, 1);
-    assert_non_null(zeros);
+    SCOPED_MEMORY char *zeros = testing_memory(size);
     struct sv packed = pack((struct sv){zeros, size});
     static const size_t ceilings[] = {1000, (size_t)128 << 20};
     for (size_t i = 0; i < 2; i++) {
@@ -154,10 +153,7 @@ TEST(values_that_repeat)
 /* The member is added to objects only, and only if parts are missing. */
 TEST(a_partial_object_says_so_in_a_member)
 {
-    static const struct {
-        const char *body;
-        const char *want;
-    } rows[] = {
+    static const struct text_case rows[] = {
         {"{\"a\":1}", "{\"a\":1,\"partial\":{\"parts\":1,\"why\":\"a \\\"b\\\"\"}}"},
         {"{\"a\":1}\n", "{\"a\":1,\"partial\":{\"parts\":1,\"why\":\"a \\\"b\\\"\"}}\n"},
         {"[1]", "[1]"},
@@ -168,12 +164,12 @@ TEST(a_partial_object_says_so_in_a_member)
         struct partial partial = {.parts = 0};
         struct exchange x = {.partial = &partial};
         buf_init(&x.reply, 4096);
-        buf_puts(&x.reply, rows[i].body);
+        buf_puts(&x.reply, rows[i].text);
         exchange_add_partial(&x);
-        CHECK_STR(x.reply.len > 0 ? x.reply.data : "", rows[i].body, "complete");
+        CHECK_STR(x.reply.len > 0 ? x.reply.data : "", rows[i].text, "complete");
         partial_note(&partial, "a \"b\"");
         exchange_add_partial(&x);
-        CHECK_STR(x.reply.len > 0 ? x.reply.data : "", rows[i].want, rows[i].body);
+        CHECK_STR(x.reply.len > 0 ? x.reply.data : "", rows[i].want, rows[i].text);
         buf_done(&x.reply);
     }
 }

@@ -174,15 +174,15 @@ TEST_ON(struct fixture *f, requests_and_their_answers)
 
 TEST_ON(struct fixture *f, http1_stays_on_the_same_port)
 {
-    char *answer = client_ask(f->server, "POST /post HTTP/1.1\r\nHost: x\r\nConnection: close\r\n"
-                                         "Content-Length: 2\r\n\r\nhi");
+    SCOPED_MEMORY char *answer =
+        client_ask(f->server, "POST /post HTTP/1.1\r\nHost: x\r\nConnection: close\r\n"
+                              "Content-Length: 2\r\n\r\nhi");
     CHECK_CONTAINS(answer, "HTTP/1.1 200 OK\r\n", "");
     CHECK_CONTAINS(answer, "n=2 body=hi", "");
     free(answer);
     /* Nearly the preface. */
     answer = client_ask(f->server, "PRI * HTTP/2.0\r\nConnection: close\r\n\r\n");
     CHECK_CONTAINS(answer, "HTTP/1.1 400 Bad Request\r\n", "");
-    free(answer);
 }
 
 TEST_ON(struct fixture *f, the_preface_may_come_in_pieces)

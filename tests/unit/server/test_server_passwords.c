@@ -16,26 +16,21 @@ struct rig {
     unsigned n_right;
 };
 
-static int setup(void **state)
+static void rig_begin(struct rig *rig)
 {
-    struct rig *rig = calloc(1, sizeof(*rig));
-    assert_non_null(rig);
     rig->loop = loop_new(NULL);
     rig->passwords = passwords_new(rig->loop, NULL);
     assert_non_null(rig->passwords);
-    *state = rig;
-    return 0;
 }
 
-static int teardown(void **state)
+static void rig_end(struct rig *rig)
 {
-    struct rig *rig = *state;
     passwords_stop(rig->passwords);
     loop_free(rig->loop);
     passwords_free(rig->passwords);
-    free(rig);
-    return 0;
 }
+
+FIXTURE(rig, rig_begin, rig_end)
 
 static void on_answer(void *arg, bool right)
 {

@@ -24,8 +24,7 @@ static void write_answer(struct answer_head *ret_head, struct buf *out)
 static bool decode(const struct answer_head *head, const struct buf *payload,
                    struct symbol_frames *ret, struct err *err)
 {
-    char *copy = malloc(payload->len);
-    assert_non_null(copy);
+    char *copy = testing_memory(payload->len);
     memcpy(copy, payload->data, payload->len);
     return answer_decode(head, copy, ret, err);
 }
@@ -73,14 +72,13 @@ TEST(bad_bytes_in_names_become_question_marks)
 {
     struct answer_writer w;
     struct answer_head head;
-    SCOPED(buf) payload;
     struct symbol_frames frames;
     struct err err = ERR_INIT;
     size_t n;
     answer_writer_init(&w);
     answer_add_frame(&w, &(struct symbol_frame){"a\nb", "\xff\xc3\xa9", "f\x7f", -1, -1});
     answer_end_address(&w);
-    buf_init(&payload, ANSWER_MAX);
+    SCOPED(buf) payload = testing_buf(ANSWER_MAX);
     assert_true(answer_finish(&w, &head, &payload));
     answer_writer_done(&w);
     assert_true(decode(&head, &payload, &frames, &err));
@@ -97,23 +95,20 @@ TEST(long_names_are_cut)
 {
     struct answer_writer w;
     struct answer_head head;
-    struct buf payload;
     struct symbol_frames frames;
     size_t n;
-    SCOPED_MEMORY char *name = malloc(2 * ANSWER_NAME_MAX + 1);
-    assert_non_null(name);
+    SCOPED_MEMORY char *name = testing_memory(2 * ANSWER_NAME_MAX + 1);
     memset(name, 'a', 2 * ANSWER_NAME_MAX);
     name[2 * ANSWER_NAME_MAX] = '\0';
     answer_writer_init(&w);
     answer_add_frame(&w, &(struct symbol_frame){name, "a", "", 0, 0});
     answer_end_address(&w);
-    buf_init(&payload, ANSWER_MAX);
+    SCOPED(buf) payload = testing_buf(ANSWER_MAX);
     assert_true(answer_finish(&w, &head, &payload));
     assert_true(decode(&head, &payload, &frames, NULL));
     CHECK_INT(strlen(symbol_frames_of(&frames, 0, &n)->function), ANSWER_NAME_MAX, "");
     symbol_frames_free(&frames);
     answer_writer_done(&w);
-    buf_done(&payload);
 }
 
 TEST(heads_that_fit_no_question_are_refused)

@@ -46,13 +46,11 @@ TEST(a_table_is_the_same_when_it_is_read_again)
     struct symbol_table *t = symbol_names_table(n, key_a);
     SCOPED(symbol_table) *again = symbol_names_table(n, key_b);
     struct err err = ERR_INIT;
-    struct buf bytes;
-    buf_init(&bytes, 1 << 20);
+    SCOPED(buf) bytes = testing_buf(1 << 20);
     fill(t);
     assert_true(symbol_saved_write(t, &bytes));
     assert_true(symbol_saved_read(again, (struct sv){bytes.data, bytes.len}, &err));
     check_filled(again);
-    buf_done(&bytes);
     symbol_table_unref(t);
 }
 
@@ -61,8 +59,7 @@ TEST(damaged_tables_are_refused)
     SCOPED(symbol_names) *n = symbol_names_new(0);
     SCOPED(symbol_table) *t = symbol_names_table(n, key_a);
     struct err err = ERR_INIT;
-    SCOPED(buf) bytes;
-    buf_init(&bytes, 1 << 20);
+    SCOPED(buf) bytes = testing_buf(1 << 20);
     fill(t);
     assert_true(symbol_saved_write(t, &bytes));
     for (size_t i = 0; i < bytes.len; i++) {

@@ -23,8 +23,7 @@ static struct program read_self(void)
     struct stat st;
     int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
     assert_true(fd >= 0 && fstat(fd, &st) == 0);
-    p.bytes = malloc((size_t)st.st_size);
-    assert_non_null(p.bytes);
+    p.bytes = testing_memory((size_t)st.st_size);
     while (p.n < (size_t)st.st_size) {
         ssize_t got = read(fd, p.bytes + p.n, (size_t)st.st_size - p.n);
         assert_true(got > 0);

@@ -38,31 +38,25 @@ __attribute__((format(printf, 1, 2))) static void run(const char *fmt, ...)
     }
 }
 
-static int setup(void **state)
+static void fixture_begin(struct fixture *f)
 {
     static const struct symbols_helper_options options = {
         .max_memory = SYMBOLS_MEMORY_DEFAULT, .timeout_ms = 10 * SYMBOLS_TIMEOUT_DEFAULT_MS};
-    struct fixture *f = calloc(1, sizeof(*f));
-    assert_non_null(f);
     f->helper = symbols_helper_start(&options, NULL);
     assert_non_null(f->helper);
     f->dir = testing_mkdtemp();
     run("for l in round sums; do g++ -O2 -g -fPIC -shared -o %s/lib$l.so " PROGRAMS
         "/$l.cc || exit 1; done",
         f->dir);
-    *state = f;
-    return 0;
 }
 
-static int teardown(void **state)
+static void fixture_end(struct fixture *f)
 {
-    struct fixture *f = *state;
     symbols_helper_stop(f->helper);
-    testing_rmdir(f->dir);
-    free(f->dir);
-    free(f);
-    return 0;
+    testing_directory_leave(&f->dir);
 }
+
+FIXTURE(fixture, fixture_begin, fixture_end)
 
 /* ---- the code of a file ---------------------------------------------------------------------- */
 
@@ -143,8 +137,7 @@ static struct other *other_new(const struct fixture *f, const char *program, con
                                const struct code *c, const size_t *wanted, size_t n)
 {
     char file[4096];
-    struct other *o = calloc(1, sizeof(*o));
-    assert_non_null(o);
+    struct other *o = testing_memory(sizeof(*o));
     (void)snprintf(file, sizeof(file), "%s/addresses", f->dir);
     FILE *addresses = fopen(file, "we");
     assert_non_null(addresses);
@@ -261,8 +254,7 @@ static size_t find_different(struct fixture *f, const char *path, const struct c
 {
     size_t different = 0;
     size_t count = 0;
-    size_t *wanted = calloc(c->n, sizeof(*wanted));
-    assert_non_null(wanted);
+    size_t *wanted = testing_memory(c->n * sizeof(*wanted));
     for (size_t i = 0; i < c->n; i += step) {
         wanted[count++] = i;
     }
@@ -288,8 +280,7 @@ static size_t compare(struct fixture *f, const char *path, size_t step)
     struct code c = read_code(path);
     struct symbol_frames frames;
     size_t deepest = 0;
-    size_t *different = calloc(c.n, sizeof(*different));
-    assert_non_null(different);
+    size_t *different = testing_memory(c.n * sizeof(*different));
     ask(f, path, &c, &frames);
     size_t count = find_different(f, path, &c, &frames, step, different);
     struct other *gnu = other_new(f, "addr2line", path, &c, different, count);
