@@ -258,8 +258,7 @@ static inline enum bucket_result fake_put(void *arg, const char *key, const void
 static inline enum bucket_result fake_put_file(void *arg, const char *key, int fd, uint64_t offset,
                                                uint64_t len, int64_t deadline_ms, struct err *err)
 {
-    char *data = malloc((size_t)len + 1);
-    assert_non_null(data);
+    char *data = testing_memory((size_t)len + 1);
     assert_int_equal(pread(fd, data, (size_t)len, (off_t)offset), len);
     enum bucket_result result = fake_put(arg, key, data, (size_t)len, deadline_ms, err);
     free(data);

@@ -34,9 +34,8 @@ static inline void peer_rig_reply(struct server_conn *c, const char *status, str
 static inline void peer_rig_answer(struct peer_rig *r, struct server_conn *c, struct sv body)
 {
     struct peering_question q;
-    struct buf out;
     struct err err = ERR_INIT;
-    buf_init(&out, (size_t)64 * 1024 * 1024);
+    SCOPED(buf) out = testing_buf((size_t)64 * 1024 * 1024);
     bool read = peering_read_question(body, &q, &err);
     if (read && !q.files && r->before_slice != NULL) {
         r->before_slice(r->arg);
@@ -46,7 +45,6 @@ static inline void peer_rig_answer(struct peer_rig *r, struct server_conn *c, st
     bool ok = read && peering_answer(r->archive.store.store, r->instance, &q, &out, &err);
     peer_rig_reply(c, ok ? "200 OK" : "400 Bad Request",
                    ok ? (struct sv){out.data, out.len} : sv_from(err.msg));
-    buf_done(&out);
 }
 
 static inline void peer_rig_serve(struct server_conn *c)
@@ -144,8 +142,7 @@ static inline char *asking_sorted(char *text)
     }
     char **lines = calloc(n + 1, sizeof(char *));
     char *rest = text;
-    struct buf out;
-    buf_init(&out, 10000000);
+    struct buf out = testing_buf(10000000);
     for (size_t i = 0; i < n; i++) {
         lines[i] = strsep(&rest, "\n");
     }

@@ -30,7 +30,7 @@ struct query_rig {
 static inline void query_rig_put(struct query_rig *r, const char *file, const char *labels,
                                  int64_t at_ms, char id[STORE_ID_LENGTH + 1])
 {
-    struct buf b = stored_file(file);
+    SCOPED(buf) b = stored_file(file);
     struct store_put put;
     enum store_taken taken = rig_put_bytes(&r->store, labels, at_ms * NS_PER_MS,
                                            (struct sv){b.data, b.len}, PROFILE_PPROF, &put);
@@ -39,7 +39,6 @@ static inline void query_rig_put(struct query_rig *r, const char *file, const ch
     if (id != NULL) {
         memcpy(id, put.id, STORE_ID_LENGTH + 1);
     }
-    buf_done(&b);
 }
 
 static inline void query_rig_init(struct query_rig *r)
@@ -159,14 +158,13 @@ static inline void query_text_profile(struct sv plain, char out[QUERY_TEXT_MAX])
     struct err err = ERR_INIT;
     struct pprof_summary s;
     struct pprof_index x;
-    struct scratch *scratch = scratch_new();
+    SCOPED(scratch) *scratch = scratch_new();
     char *lines[100];
     size_t n = 0;
-    struct buf b;
     assert_true(pprof_check(plain, &s, &err));
     pprof_summary_name_types(plain, &s);
     assert_true(pprof_index(&x, scratch, plain, &s, 1, &err));
-    buf_init(&b, QUERY_TEXT_MAX);
+    SCOPED(buf) b = testing_buf(QUERY_TEXT_MAX);
     struct wire_reader r = wire_reader_of(plain);
     struct wire_field f = {.number = 0};
     while (wire_next(&r, &f)) {
@@ -189,8 +187,6 @@ static inline void query_text_profile(struct sv plain, char out[QUERY_TEXT_MAX])
     }
     assert_true(buf_ok(&b));
     memcpy(out, b.data, b.len + 1);
-    buf_done(&b);
-    scratch_free(scratch);
 }
 
 #endif

@@ -27,62 +27,58 @@ static void put_hours(struct archive_rig *r)
 static void check_text(struct archive_rig *r, const char *want, const char *row)
 {
     struct partial partial = {.parts = 0};
-    char *got = archive_rig_text(r, &partial);
+    SCOPED_MEMORY char *got = archive_rig_text(r, &partial);
     CHECK_STR(got, want, row);
     CHECK_STR(partial.why, "", row);
-    free(got);
 }
 
-TEST(answers_are_the_same_from_disk_and_bucket)
+SETUP_OF(fake)
+
+TEST_ON(struct fake *f, answers_are_the_same_from_disk_and_bucket)
 {
-    SCOPED(fake) f;
     SCOPED(archive_rig) r;
-    fake_init(&f);
-    archive_rig_init(&r, &f, "w1");
+    archive_rig_init(&r, f, "w1");
     put_hours(&r);
-    f.now_ns = RIG_T0 + 10 * RIG_HOUR;
-    store_maintain(r.store.store, f.now_ns);
-    archive_rig_round(&r, &f);
-    assert_int_equal(fake_count(&f, "w1/data/"), 3);
-    assert_int_equal(fake_count(&f, "w1/index/"), 3);
-    assert_int_equal(f.n, 7);
+    f->now_ns = RIG_T0 + 10 * RIG_HOUR;
+    store_maintain(r.store.store, f->now_ns);
+    archive_rig_round(&r, f);
+    assert_int_equal(fake_count(f, "w1/data/"), 3);
+    assert_int_equal(fake_count(f, "w1/index/"), 3);
+    assert_int_equal(f->n, 7);
     struct partial partial = {.parts = 0};
-    char *want = archive_rig_text(&r, &partial);
+    SCOPED_MEMORY char *want = archive_rig_text(&r, &partial);
     CHECK_STR(partial.why, "", "partial");
     assert_true(strlen(want) > 1000);
     /* Nothing was read from the bucket while the files are on disk. */
-    unsigned gets = f.gets;
+    unsigned gets = f->gets;
     check_text(&r, want, "disk");
-    assert_int_equal(f.gets, gets);
+    assert_int_equal(f->gets, gets);
     /* A further round uploads nothing. */
-    unsigned puts = f.puts;
-    archive_rig_round(&r, &f);
-    assert_int_equal(f.puts, puts + 1); /* the heartbeat */
+    unsigned puts = f->puts;
+    archive_rig_round(&r, f);
+    assert_int_equal(f->puts, puts + 1); /* the heartbeat */
     archive_rig_wipe(&r);
-    archive_rig_round(&r, &f);
+    archive_rig_round(&r, f);
     check_text(&r, want, "bucket");
-    gets = f.gets;
+    gets = f->gets;
     check_text(&r, want, "cache");
-    assert_int_equal(f.gets, gets);
+    assert_int_equal(f->gets, gets);
     SCOPED(archive_rig) reader;
-    archive_rig_reader(&reader, &f);
-    archive_rig_round(&reader, &f);
+    archive_rig_reader(&reader, f);
+    archive_rig_round(&reader, f);
     check_text(&reader, want, "reader");
     assert_false(store_put(reader.store.store, &(struct store_put){.n_labels = 0}, 1));
-    free(want);
 }
 
-TEST(profiles_are_found_by_id_in_the_bucket)
+TEST_ON(struct fake *f, profiles_are_found_by_id_in_the_bucket)
 {
-    SCOPED(fake) f;
     SCOPED(archive_rig) r;
     char id[STORE_ID_LENGTH + 1];
-    fake_init(&f);
-    archive_rig_init(&r, &f, "w1");
+    archive_rig_init(&r, f, "w1");
     rig_put(&r.store, "__name__=cpu,service_name=a", RIG_T0 + RIG_SECOND, "cpu/ns", rows, 1, id);
-    archive_rig_at(&r, &f, 10 * HOUR);
+    archive_rig_at(&r, f, 10 * HOUR);
     archive_rig_wipe(&r);
-    archive_rig_round(&r, &f);
+    archive_rig_round(&r, f);
     struct err err = ERR_INIT;
     bool found = false;
     struct rig_text t;
@@ -92,41 +88,37 @@ TEST(profiles_are_found_by_id_in_the_bucket)
     buf_done(&t.out);
 }
 
-TEST(retention_waits_for_the_archive)
+TEST_ON(struct fake *f, retention_waits_for_the_archive)
 {
-    SCOPED(fake) f;
     SCOPED(archive_rig) r;
-    fake_init(&f);
-    archive_rig_init(&r, &f, "w1");
+    archive_rig_init(&r, f, "w1");
     testing_log_expect(r.store.log, "a request of the archive has failed");
     put_hours(&r);
-    char *want = archive_rig_text(&r, NULL);
-    free(want);
-    f.now_ns = RIG_T0 + 10 * RIG_HOUR;
-    store_maintain(r.store.store, f.now_ns);
-    want = archive_rig_text(&r, NULL);
+    free(archive_rig_text(&r, NULL));
+    f->now_ns = RIG_T0 + 10 * RIG_HOUR;
+    store_maintain(r.store.store, f->now_ns);
+    SCOPED_MEMORY char *want = archive_rig_text(&r, NULL);
     r.store.options.max_age_ms = 3600 * MS_PER_S;
     store_configure(r.store.store, &r.store.options);
     /* The bucket does not answer: everything stays. */
-    f.fail_after = 1;
-    store_maintain(r.store.store, f.now_ns);
-    archive_rig_round(&r, &f);
-    store_maintain(r.store.store, f.now_ns);
+    f->fail_after = 1;
+    store_maintain(r.store.store, f->now_ns);
+    archive_rig_round(&r, f);
+    store_maintain(r.store.store, f->now_ns);
     assert_int_equal(r.store.store->n_files, 3);
     struct archive_stats stats;
     assert_true(store_archive_stats(r.store.store, &stats));
     assert_false(stats.up);
-    f.fail_after = 0;
-    archive_rig_round(&r, &f);
+    f->fail_after = 0;
+    archive_rig_round(&r, f);
     assert_int_equal(r.store.store->n_files, 3);
-    store_maintain(r.store.store, f.now_ns);
+    store_maintain(r.store.store, f->now_ns);
     assert_int_equal(r.store.store->n_files, 0);
     check_text(&r, want, "bucket");
     assert_int_equal(
         store_rig_metric(&r.store,
                          "profpull_store_files_removed_total{endpoint=\"local\",reason=\"age\"}"),
         3);
-    free(want);
 }
 
 /* Files that wait for a bucket which takes nothing are counted, with the reason, then uploaded. */
@@ -205,7 +197,7 @@ TEST(a_crash_at_any_request_loses_and_doubles_nothing)
             put_hours(&r);
             f.now_ns = RIG_T0 + 10 * RIG_HOUR;
             store_maintain(r.store.store, f.now_ns);
-            char *want = archive_rig_text(&r, NULL);
+            SCOPED_MEMORY char *want = archive_rig_text(&r, NULL);
             f.fail_after = k;
             f.effective = effective;
             archive_rig_round(&r, &f);
@@ -220,7 +212,6 @@ TEST(a_crash_at_any_request_loses_and_doubles_nothing)
             archive_rig_wipe(&r);
             archive_rig_round(&r, &f);
             check_text(&r, want, row);
-            free(want);
             if (done) {
                 assert_true(k > 15);
                 return;
@@ -230,33 +221,30 @@ TEST(a_crash_at_any_request_loses_and_doubles_nothing)
     fail();
 }
 
-TEST(late_profiles_get_a_further_object)
+TEST_ON(struct fake *f, late_profiles_get_a_further_object)
 {
-    SCOPED(fake) f;
     SCOPED(archive_rig) r;
-    fake_init(&f);
-    archive_rig_init(&r, &f, "w1");
+    archive_rig_init(&r, f, "w1");
     put_hours(&r);
-    archive_rig_at(&r, &f, 10 * HOUR);
+    archive_rig_at(&r, f, 10 * HOUR);
     rig_put(&r.store, "__name__=cpu,service_name=late", RIG_T0 + RIG_SECOND, "cpu/ns", rows, 1,
             NULL);
-    char *want = archive_rig_text(&r, NULL);
+    SCOPED_MEMORY char *want = archive_rig_text(&r, NULL);
     assert_non_null(strstr(want, "late"));
     /* Also after the process has started again. */
     store_rig_reopen(&r.store);
     rig_put(&r.store, "__name__=cpu,service_name=later", RIG_T0 + HOUR * RIG_SECOND, "cpu/ns", rows,
             1, NULL);
-    archive_rig_at(&r, &f, 11 * HOUR);
+    archive_rig_at(&r, f, 11 * HOUR);
     free(want);
     want = archive_rig_text(&r, NULL);
     assert_non_null(strstr(want, "later"));
-    assert_int_equal(fake_count(&f, "w1/index/"), 5);
-    assert_int_equal(fake_count(&f, "w1/index/" FIRST), 2);
-    assert_int_equal(fake_count(&f, "w1/index/" FIRST ".2_"), 1);
+    assert_int_equal(fake_count(f, "w1/index/"), 5);
+    assert_int_equal(fake_count(f, "w1/index/" FIRST), 2);
+    assert_int_equal(fake_count(f, "w1/index/" FIRST ".2_"), 1);
     archive_rig_wipe(&r);
-    archive_rig_round(&r, &f);
+    archive_rig_round(&r, f);
     check_text(&r, want, "bucket");
-    free(want);
 }
 
 /* ---- what cannot be read --------------------------------------------------------------------- */
@@ -266,13 +254,12 @@ TEST(late_profiles_get_a_further_object)
 static void check_partial(struct archive_rig *r, bool series, const char *why, const char *row)
 {
     struct partial partial = {.parts = 0};
-    char *got = archive_rig_text(r, &partial);
+    SCOPED_MEMORY char *got = archive_rig_text(r, &partial);
     CHECK_CONTAINS(partial.why, why, row);
     assert_int_equal(partial.parts, 1);
     assert_true((strstr(got, "service_name=b") != NULL) == series);
     assert_null(strstr(got, "service_name=b 0 "));
     assert_non_null(strstr(got, "service_name=a"));
-    free(got);
 }
 
 static void archive_three(struct fake *f, struct archive_rig *r)
@@ -298,22 +285,20 @@ TEST(a_bucket_that_fails_makes_the_answer_partial)
         SCOPED(fake) f;
         SCOPED(archive_rig) r;
         archive_three(&f, &r);
-        char *want = archive_rig_text(&r, NULL);
+        SCOPED_MEMORY char *want = archive_rig_text(&r, NULL);
         f.fail_key = cases[i].key;
         f.result = cases[i].result;
         archive_rig_wipe(&r);
         archive_rig_round(&r, &f);
         f.fail_after = 1;
         struct partial partial = {.parts = 0};
-        char *got = archive_rig_text(&r, &partial);
+        free(archive_rig_text(&r, &partial));
         assert_true(partial.parts > 0);
         CHECK_CONTAINS(partial.why, "the bucket answers", cases[i].key);
-        free(got);
         /* The answer is complete again when the bucket answers. */
         f.fail_after = 0;
         r.store.store->archive->down_until_ms = 0;
         check_text(&r, want, cases[i].key);
-        free(want);
     }
 }
 
@@ -341,7 +326,7 @@ TEST(an_object_that_was_only_hidden_comes_back)
     SCOPED(archive_rig) r;
     archive_three(&f, &r);
     testing_log_expect(r.store.log, "is not there any more");
-    char *want = archive_rig_text(&r, NULL);
+    SCOPED_MEMORY char *want = archive_rig_text(&r, NULL);
     /* The index is not in the cache of a reader that starts. */
     archive_rig_wipe(&r);
     archive_rig_round(&r, &f);
@@ -352,7 +337,6 @@ TEST(an_object_that_was_only_hidden_comes_back)
     f.fail_after = 0;
     archive_rig_round(&r, &f);
     check_text(&r, want, "listed again");
-    free(want);
 }
 
 TEST(damaged_and_newer_objects_are_left_alone)
@@ -361,9 +345,9 @@ TEST(damaged_and_newer_objects_are_left_alone)
     SCOPED(archive_rig) r;
     archive_three(&f, &r);
     testing_log_expect(r.store.log, "an object of the archive cannot be used");
-    char *want = archive_rig_text(&r, NULL);
+    SCOPED_MEMORY char *want = archive_rig_text(&r, NULL);
     struct fake_object *o = fake_like(&f, "w1/index/" FIRST);
-    char *before = malloc(o->n);
+    SCOPED_MEMORY char *before = malloc(o->n);
     size_t n = o->n;
     memcpy(before, o->data, n);
     static const char newer[] = "profpull archive index 3\nsomething new";
@@ -386,8 +370,6 @@ TEST(damaged_and_newer_objects_are_left_alone)
     fake_set(&f, fake_like(&f, "w1/index/" FIRST)->key, before, n);
     archive_rig_round(&r, &f);
     check_text(&r, want, "mended");
-    free(want);
-    free(before);
 }
 
 /* Not even their age removes them, also after a restart, when nobody has read them yet. */
@@ -425,229 +407,209 @@ TEST(a_changed_database_is_not_mixed_with_its_index)
     SCOPED(archive_rig) r;
     archive_three(&f, &r);
     struct fake_object *o = fake_like(&f, "w1/data/" FIRST);
-    char *copy = malloc(o->n);
+    SCOPED_MEMORY char *copy = malloc(o->n);
     memcpy(copy, o->data, o->n);
     fake_set(&f, o->key, copy, o->n);
-    free(copy);
     check_partial(&r, true, "it has changed", "etag");
 }
 
-TEST(an_archive_that_was_not_listed_makes_answers_partial)
+TEST_ON(struct fake *f, an_archive_that_was_not_listed_makes_answers_partial)
 {
-    SCOPED(fake) f;
     SCOPED(archive_rig) r;
-    fake_init(&f);
-    archive_rig_init(&r, &f, "w1");
+    archive_rig_init(&r, f, "w1");
     struct partial partial = {.parts = 0};
     free(archive_rig_text(&r, &partial));
     CHECK_CONTAINS(partial.why, "the objects of s3://fake/profiles have not been listed yet",
                    "why");
-    archive_rig_round(&r, &f);
+    archive_rig_round(&r, f);
     partial = (struct partial){.parts = 0};
     free(archive_rig_text(&r, &partial));
     CHECK_STR(partial.why, "", "why");
 }
 
-TEST(foreign_objects_are_counted_and_stay)
+TEST_ON(struct fake *f, foreign_objects_are_counted_and_stay)
 {
-    SCOPED(fake) f;
     SCOPED(archive_rig) r;
-    fake_init(&f);
-    fake_set(&f, "README.txt", "hello", 5);
-    fake_set(&f, "other/things/x", "x", 1);
-    fake_set(&f, "w1/index/20261122T000000Z-1h_zz_1_1.idx", "x", 1);
-    fake_set(&f, "w1/index/v2/new", "x", 1);
-    archive_rig_init(&r, &f, "w1");
+    fake_set(f, "README.txt", "hello", 5);
+    fake_set(f, "other/things/x", "x", 1);
+    fake_set(f, "w1/index/20261122T000000Z-1h_zz_1_1.idx", "x", 1);
+    fake_set(f, "w1/index/v2/new", "x", 1);
+    archive_rig_init(&r, f, "w1");
     testing_log_expect(r.store.log, "objects under the prefix of the archive do not belong to it");
     r.options.max_age_ms = DAY * MS_PER_S;
     store_rig_reopen(&r.store);
     put_hours(&r);
-    archive_rig_at(&r, &f, 10 * HOUR);
+    archive_rig_at(&r, f, 10 * HOUR);
     struct archive_stats stats;
     assert_true(store_archive_stats(r.store.store, &stats));
     assert_int_equal(stats.foreign, 4);
     assert_int_equal(stats.files, 3);
-    archive_rig_at(&r, &f, 100 * DAY);
-    assert_int_equal(fake_count(&f, "w1/data/"), 0);
-    assert_int_equal(f.n, 4 + 1);
+    archive_rig_at(&r, f, 100 * DAY);
+    assert_int_equal(fake_count(f, "w1/data/"), 0);
+    assert_int_equal(f->n, 4 + 1);
 }
 
 /* ---- removal --------------------------------------------------------------------------------- */
 
-TEST(the_owner_removes_old_objects)
+TEST_ON(struct fake *f, the_owner_removes_old_objects)
 {
-    SCOPED(fake) f;
     SCOPED(archive_rig) r;
-    fake_init(&f);
-    archive_rig_init(&r, &f, "w1");
+    archive_rig_init(&r, f, "w1");
     r.options.max_age_ms = DAY * MS_PER_S;
     store_rig_reopen(&r.store);
     put_hours(&r);
-    archive_rig_at(&r, &f, 10 * HOUR);
-    assert_int_equal(fake_count(&f, "w1/index/"), 3);
+    archive_rig_at(&r, f, 10 * HOUR);
+    assert_int_equal(fake_count(f, "w1/index/"), 3);
     /* The first hour is a day old, and is neither uploaded again nor kept by retention. */
-    archive_rig_at(&r, &f, DAY + HOUR + 60);
-    assert_int_equal(fake_count(&f, "w1/index/"), 2);
-    assert_int_equal(fake_count(&f, "w1/data/"), 2);
-    archive_rig_round(&r, &f);
-    assert_int_equal(fake_count(&f, "w1/data/"), 2);
+    archive_rig_at(&r, f, DAY + HOUR + 60);
+    assert_int_equal(fake_count(f, "w1/index/"), 2);
+    assert_int_equal(fake_count(f, "w1/data/"), 2);
+    archive_rig_round(&r, f);
+    assert_int_equal(fake_count(f, "w1/data/"), 2);
     assert_int_equal(r.store.store->n_files, 3);
     r.store.options.max_age_ms = DAY * MS_PER_S;
     store_configure(r.store.store, &r.store.options);
-    store_maintain(r.store.store, f.now_ns);
+    store_maintain(r.store.store, f->now_ns);
     assert_int_equal(r.store.store->n_files, 2);
 }
 
-TEST(the_clock_of_the_bucket_counts)
+TEST_ON(struct fake *f, the_clock_of_the_bucket_counts)
 {
-    SCOPED(fake) f;
     SCOPED(archive_rig) r;
-    fake_init(&f);
-    archive_rig_init(&r, &f, "w1");
+    archive_rig_init(&r, f, "w1");
     r.options.max_age_ms = DAY * MS_PER_S;
     store_rig_reopen(&r.store);
     put_hours(&r);
-    archive_rig_at(&r, &f, 10 * HOUR);
+    archive_rig_at(&r, f, 10 * HOUR);
     /* The clock of this machine is a year ahead. */
     struct archive *a = r.store.store->archive;
     a->list_due_ms = a->beat_due_ms = a->list_all_due_ms = a->expire_due_ms = 0;
-    archive_round(a, f.now_ns + 365 * DAY * RIG_SECOND);
-    assert_int_equal(fake_count(&f, "w1/index/"), 3);
+    archive_round(a, f->now_ns + 365 * DAY * RIG_SECOND);
+    assert_int_equal(fake_count(f, "w1/index/"), 3);
 }
 
-TEST(others_remove_only_what_the_dead_have_left)
+TEST_ON(struct fake *f, others_remove_only_what_the_dead_have_left)
 {
-    SCOPED(fake) f;
     SCOPED(archive_rig) dead;
     SCOPED(archive_rig) r;
-    fake_init(&f);
-    archive_rig_init(&dead, &f, "gone-0");
+    archive_rig_init(&dead, f, "gone-0");
     put_hours(&dead);
-    archive_rig_at(&dead, &f, 10 * HOUR);
+    archive_rig_at(&dead, f, 10 * HOUR);
     dead.store.store = store_close(dead.store.store);
-    archive_rig_init(&r, &f, "w1");
+    archive_rig_init(&r, f, "w1");
     r.options.max_age_ms = DAY * MS_PER_S;
     store_rig_reopen(&r.store);
-    archive_rig_at(&r, &f, 6 * DAY);
-    assert_int_equal(fake_count(&f, "gone-0/index/"), 3);
+    archive_rig_at(&r, f, 6 * DAY);
+    assert_int_equal(fake_count(f, "gone-0/index/"), 3);
     /* A writer without a heartbeat is left alone. */
-    struct fake_object *beat = fake_find(&f, "gone-0/heartbeat");
-    char *text = strndup(beat->data, beat->n);
+    struct fake_object *beat = fake_find(f, "gone-0/heartbeat");
+    SCOPED_MEMORY char *text = strndup(beat->data, beat->n);
     int64_t modified_ns = beat->modified_ns;
-    fake_drop(&f, "gone-0/heartbeat");
-    archive_rig_at(&r, &f, 8 * DAY);
-    assert_int_equal(fake_count(&f, "gone-0/index/"), 3);
+    fake_drop(f, "gone-0/heartbeat");
+    archive_rig_at(&r, f, 8 * DAY);
+    assert_int_equal(fake_count(f, "gone-0/index/"), 3);
     /* So is one whose heartbeat is from a later version. */
-    fake_set(&f, "gone-0/heartbeat", "profpull archive heartbeat 2\nx\n", 31);
-    fake_find(&f, "gone-0/heartbeat")->modified_ns = modified_ns;
-    archive_rig_at(&r, &f, 8 * DAY + HOUR);
-    assert_int_equal(fake_count(&f, "gone-0/index/"), 3);
-    fake_set(&f, "gone-0/heartbeat", text, strlen(text));
-    fake_find(&f, "gone-0/heartbeat")->modified_ns = modified_ns;
-    archive_rig_at(&r, &f, 8 * DAY + 2 * HOUR);
-    assert_int_equal(fake_count(&f, "gone-0/index/"), 0);
-    assert_int_equal(fake_count(&f, "gone-0/data/"), 0);
+    fake_set(f, "gone-0/heartbeat", "profpull archive heartbeat 2\nx\n", 31);
+    fake_find(f, "gone-0/heartbeat")->modified_ns = modified_ns;
+    archive_rig_at(&r, f, 8 * DAY + HOUR);
+    assert_int_equal(fake_count(f, "gone-0/index/"), 3);
+    fake_set(f, "gone-0/heartbeat", text, strlen(text));
+    fake_find(f, "gone-0/heartbeat")->modified_ns = modified_ns;
+    archive_rig_at(&r, f, 8 * DAY + 2 * HOUR);
+    assert_int_equal(fake_count(f, "gone-0/index/"), 0);
+    assert_int_equal(fake_count(f, "gone-0/data/"), 0);
     assert_int_equal(
         store_rig_metric(&r.store,
                          "profpull_archive_removed_total{endpoint=\"local\",reason=\"abandoned\"}"),
         3);
-    free(text);
 }
 
-TEST(left_overs_are_removed_at_the_next_start)
+TEST_ON(struct fake *f, left_overs_are_removed_at_the_next_start)
 {
-    SCOPED(fake) f;
     SCOPED(archive_rig) r;
-    fake_init(&f);
-    archive_rig_init(&r, &f, "w1");
+    archive_rig_init(&r, f, "w1");
     put_hours(&r);
-    archive_rig_at(&r, &f, 10 * HOUR);
-    fake_set(&f, "w1/data/20261121T000000Z-1h_0123456789abcdef0123456789abcdef.db", "x", 1);
-    fake_set(&f, "w2/data/20261121T000000Z-1h_0123456789abcdef0123456789abcdef.db", "x", 1);
+    archive_rig_at(&r, f, 10 * HOUR);
+    fake_set(f, "w1/data/20261121T000000Z-1h_0123456789abcdef0123456789abcdef.db", "x", 1);
+    fake_set(f, "w2/data/20261121T000000Z-1h_0123456789abcdef0123456789abcdef.db", "x", 1);
     store_rig_reopen(&r.store);
-    archive_rig_round(&r, &f);
+    archive_rig_round(&r, f);
     /* The young object may belong to an upload of another process. */
-    assert_int_equal(fake_count(&f, "w1/data/"), 4);
+    assert_int_equal(fake_count(f, "w1/data/"), 4);
     store_rig_reopen(&r.store);
-    archive_rig_at(&r, &f, 12 * HOUR);
-    assert_int_equal(fake_count(&f, "w1/data/"), 3);
-    assert_int_equal(fake_count(&f, "w2/data/"), 1);
-    assert_true(f.aborts > 0);
+    archive_rig_at(&r, f, 12 * HOUR);
+    assert_int_equal(fake_count(f, "w1/data/"), 3);
+    assert_int_equal(fake_count(f, "w2/data/"), 1);
+    assert_true(f->aborts > 0);
 }
 
-TEST(two_writers_with_one_name_remove_nothing)
+TEST_ON(struct fake *f, two_writers_with_one_name_remove_nothing)
 {
-    SCOPED(fake) f;
     SCOPED(archive_rig) one;
     SCOPED(archive_rig) two;
-    fake_init(&f);
-    archive_rig_init(&one, &f, "w1");
+    archive_rig_init(&one, f, "w1");
     testing_log_expect(one.store.log, "the archive removes nothing until this is solved");
     one.options.max_age_ms = DAY * MS_PER_S;
     store_rig_reopen(&one.store);
     put_hours(&one);
-    archive_rig_at(&one, &f, 10 * HOUR);
-    archive_rig_init(&two, &f, "w1");
+    archive_rig_at(&one, f, 10 * HOUR);
+    archive_rig_init(&two, f, "w1");
     testing_log_expect(two.store.log, "the archive removes nothing until this is solved");
     rig_put(&two.store, "__name__=cpu,service_name=c", RIG_T0, "cpu/ns", rows, 1, NULL);
     /* The second one may be the successor of the first one, until the first one writes again. */
-    archive_rig_at(&two, &f, 10 * HOUR + 60);
+    archive_rig_at(&two, f, 10 * HOUR + 60);
     struct archive_stats stats;
     assert_true(store_archive_stats(two.store.store, &stats));
     assert_false(stats.conflict);
-    archive_rig_at(&one, &f, 10 * DAY);
+    archive_rig_at(&one, f, 10 * DAY);
     assert_true(store_archive_stats(one.store.store, &stats));
     assert_true(stats.conflict);
-    archive_rig_at(&two, &f, 10 * DAY + 60);
+    archive_rig_at(&two, f, 10 * DAY + 60);
     assert_true(store_archive_stats(two.store.store, &stats));
     assert_true(stats.conflict);
     /* Both have uploaded, and nothing was removed. */
-    assert_int_equal(fake_count(&f, "w1/index/" FIRST), 2);
-    assert_int_equal(fake_count(&f, "w1/index/"), 4);
+    assert_int_equal(fake_count(f, "w1/index/" FIRST), 2);
+    assert_int_equal(fake_count(f, "w1/index/"), 4);
     two.store.store = store_close(two.store.store);
-    archive_rig_at(&one, &f, 10 * DAY + 600);
-    archive_rig_at(&one, &f, 10 * DAY + 900);
+    archive_rig_at(&one, f, 10 * DAY + 600);
+    archive_rig_at(&one, f, 10 * DAY + 900);
     assert_true(store_archive_stats(one.store.store, &stats));
     assert_false(stats.conflict);
-    assert_int_equal(fake_count(&f, "w1/index/"), 0);
+    assert_int_equal(fake_count(f, "w1/index/"), 0);
 }
 
-TEST(an_archive_that_was_emptied_is_filled_again)
+TEST_ON(struct fake *f, an_archive_that_was_emptied_is_filled_again)
 {
-    SCOPED(fake) f;
     SCOPED(archive_rig) r;
-    fake_init(&f);
-    archive_rig_init(&r, &f, "w1");
+    archive_rig_init(&r, f, "w1");
     put_hours(&r);
-    archive_rig_at(&r, &f, 10 * HOUR);
-    while (fake_like(&f, FIRST) != NULL) {
-        fake_drop(&f, fake_like(&f, FIRST)->key);
+    archive_rig_at(&r, f, 10 * HOUR);
+    while (fake_like(f, FIRST) != NULL) {
+        fake_drop(f, fake_like(f, FIRST)->key);
     }
-    archive_rig_round(&r, &f);
-    assert_int_equal(fake_count(&f, "w1/index/"), 3);
-    assert_int_equal(fake_count(&f, "w1/data/"), 3);
+    archive_rig_round(&r, f);
+    assert_int_equal(fake_count(f, "w1/index/"), 3);
+    assert_int_equal(fake_count(f, "w1/data/"), 3);
 }
 
-TEST(a_full_disk_gives_up_what_is_not_archived)
+TEST_ON(struct fake *f, a_full_disk_gives_up_what_is_not_archived)
 {
-    SCOPED(fake) f;
     SCOPED(archive_rig) r;
-    fake_init(&f);
-    archive_rig_init(&r, &f, "w1");
+    archive_rig_init(&r, f, "w1");
     testing_log_expect(r.store.log, "profiles of the store are lost");
     testing_log_expect(r.store.log, "a request of the archive has failed");
     put_hours(&r);
-    f.fail_after = 1;
-    f.now_ns = RIG_T0 + 10 * RIG_HOUR;
+    f->fail_after = 1;
+    f->now_ns = RIG_T0 + 10 * RIG_HOUR;
     r.store.options.max_bytes = 1;
     store_configure(r.store.store, &r.store.options);
-    store_maintain(r.store.store, f.now_ns);
-    archive_rig_round(&r, &f);
-    store_maintain(r.store.store, f.now_ns);
+    store_maintain(r.store.store, f->now_ns);
+    archive_rig_round(&r, f);
+    store_maintain(r.store.store, f->now_ns);
     assert_int_equal(r.store.store->n_files, 3);
     /* A put has failed because the disk was full. */
     r.store.store->hurry = true;
-    store_maintain(r.store.store, f.now_ns);
+    store_maintain(r.store.store, f->now_ns);
     assert_int_equal(r.store.store->n_files, 0);
     assert_int_equal(
         store_rig_metric(
@@ -670,8 +632,7 @@ TEST(a_writer_keeps_its_random_name)
     assert_true(archive_writer("given", directory, two, &err));
     CHECK_STR(two, "given", "name");
     assert_false(archive_writer("a/b", directory, two, &err));
-    testing_rmdir(directory);
-    free(directory);
+    testing_directory_leave(&directory);
 }
 
 TEST(names_are_read_back)

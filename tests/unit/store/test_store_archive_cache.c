@@ -64,11 +64,9 @@ static void check_read(struct archive_cache *c, struct archive_reader *r, struct
                        uint64_t offset, size_t n)
 {
     struct err err = ERR_INIT;
-    unsigned char *got = malloc(n + 1);
-    assert_non_null(got);
+    SCOPED_MEMORY unsigned char *got = testing_memory(n + 1);
     assert_int_equal(archive_cache_read(c, r, offset, n, got, &err), ARCHIVE_READ);
     assert_memory_equal(got, o->bytes + offset, n);
-    free(got);
 }
 
 TEST(blocks_are_fetched_once)
@@ -184,8 +182,7 @@ TEST(blocks_on_disk_outlive_the_process)
     check_read(c, &r, &o, 0, 10);
     assert_int_equal(o.requests, before + 1);
     archive_cache_free(c);
-    testing_rmdir(directory);
-    free(directory);
+    testing_directory_leave(&directory);
 }
 
 /* A part in the middle: blocks that it has no beginning or no end of are left out. */
@@ -210,8 +207,7 @@ TEST(parts_from_elsewhere_are_kept_on_disk)
     check_read(c, &r, &o, 2 * BLOCK, 1);
     assert_int_equal(o.requests, 1);
     archive_cache_free(c);
-    testing_rmdir(directory);
-    free(directory);
+    testing_directory_leave(&directory);
 }
 
 TEST(the_disk_is_bounded_and_foreign_files_stay)
@@ -238,8 +234,7 @@ TEST(the_disk_is_bounded_and_foreign_files_stay)
     assert_true(stats.disk > 3 * BLOCK);
     assert_int_equal(files_in(directory), 4 + 1);
     archive_cache_free(c);
-    testing_rmdir(directory);
-    free(directory);
+    testing_directory_leave(&directory);
 }
 
 TEST(a_damaged_block_is_fetched_again)
@@ -269,8 +264,7 @@ TEST(a_damaged_block_is_fetched_again)
     check_read(c, &r, &o, 0, BLOCK);
     assert_int_equal(o.requests, 2);
     archive_cache_free(c);
-    testing_rmdir(directory);
-    free(directory);
+    testing_directory_leave(&directory);
 }
 
 struct shared {

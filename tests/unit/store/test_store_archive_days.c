@@ -40,7 +40,7 @@ static char *text_of(struct archive_rig *r, struct partial *partial)
     char *lines[4096];
     size_t n = 0;
     char *rest;
-    char *text = archive_rig_text(r, partial);
+    SCOPED_MEMORY char *text = archive_rig_text(r, partial);
     char *out = malloc(strlen(text) + 2);
     size_t at = 0;
     for (char *line = strtok_r(text, "\n", &rest); line != NULL;
@@ -53,7 +53,6 @@ static char *text_of(struct archive_rig *r, struct partial *partial)
     for (size_t i = 0; i < n; i++) {
         at += (size_t)snprintf(out + at, strlen(lines[i]) + 2, "%s\n", lines[i]);
     }
-    free(text);
     return out;
 }
 
@@ -73,10 +72,9 @@ static char *archive_hours(struct archive_rig *r, struct fake *f, int64_t merge_
 static void check_text(struct archive_rig *r, const char *want, const char *row)
 {
     struct partial partial = {.parts = 0};
-    char *got = text_of(r, &partial);
+    SCOPED_MEMORY char *got = text_of(r, &partial);
     CHECK_STR(got, want, row);
     CHECK_STR(partial.why, "", row);
-    free(got);
 }
 
 /* Checks the answer of a reader that starts now. */
@@ -102,7 +100,7 @@ TEST(a_day_becomes_one_object)
 {
     SCOPED(fake) f;
     SCOPED(archive_rig) r;
-    char *want = archive_hours(&r, &f, FIVE_MINUTES);
+    SCOPED_MEMORY char *want = archive_hours(&r, &f, FIVE_MINUTES);
     /* The day has not ended for long enough. */
     archive_rig_at(&r, &f, 29 * HOUR);
     assert_int_equal(fake_count(&f, DAY_NAME), 0);
@@ -136,7 +134,6 @@ TEST(a_day_becomes_one_object)
     archive_rig_round(&r, &f);
     check_text(&r, want, "bucket");
     assert_int_equal(fake_count(&f, "w1/data/"), 1);
-    free(want);
 }
 
 TEST(a_day_has_coarser_profiles_and_the_same_sums)
@@ -144,12 +141,12 @@ TEST(a_day_has_coarser_profiles_and_the_same_sums)
     SCOPED(fake) f;
     SCOPED(archive_rig) r;
     free(archive_hours(&r, &f, 3600 * MS_PER_S));
-    char *want = sums_of(&r);
+    SCOPED_MEMORY char *want = sums_of(&r);
     archive_rig_at(&r, &f, 31 * HOUR);
     archive_rig_at(&r, &f, 34 * HOUR);
     archive_rig_wipe(&r);
     archive_rig_round(&r, &f);
-    char *got = sums_of(&r);
+    SCOPED_MEMORY char *got = sums_of(&r);
     CHECK_STR(got, want, "sums");
     struct store_stats stats;
     store_stats(r.store.store, &stats);
@@ -158,8 +155,6 @@ TEST(a_day_has_coarser_profiles_and_the_same_sums)
     got = rig_scan(&r.store, RIG_BODIES, "{service_name=\"a\"}", 0, 24 * HOUR, NULL);
     CHECK_STR(got, "0..3330 2 whole bytes\n3600..6930 2 whole bytes\n7200..10530 2 whole bytes\n",
               "bodies");
-    free(got);
-    free(want);
 }
 
 TEST(a_profile_is_found_by_its_id_in_a_day)
@@ -205,7 +200,7 @@ TEST(late_profiles_join_their_day)
     rig_put(&r.store, "__name__=cpu,service_name=late", RIG_T0 + 77 * RIG_SECOND, "cpu/ns", rows, 2,
             NULL);
     archive_rig_at(&r, &f, 35 * HOUR);
-    char *want = text_of(&r, NULL);
+    SCOPED_MEMORY char *want = text_of(&r, NULL);
     assert_non_null(strstr(want, "service_name=late"));
     assert_int_equal(fake_count(&f, "w1/data/"), 2);
     check_reader(&f, want, "late");
@@ -220,7 +215,6 @@ TEST(late_profiles_join_their_day)
     assert_int_equal(fake_count(&f, "w1/data/"), 1);
     check_text(&r, want, "again, disk, without the parts");
     check_reader(&f, want, "again, without the parts");
-    free(want);
 }
 
 /* The process ends at each request of merging and removing in turn, with and without its effect. */
@@ -234,7 +228,7 @@ TEST(a_crash_at_any_request_of_merging_loses_and_doubles_nothing)
                 SCOPED(archive_rig) r;
                 char row[64];
                 (void)snprintf(row, sizeof(row), "hour %d, request %u, %d", (int)at, k, effective);
-                char *want = archive_hours(&r, &f, FIVE_MINUTES);
+                SCOPED_MEMORY char *want = archive_hours(&r, &f, FIVE_MINUTES);
                 if (at > 31) {
                     archive_rig_at(&r, &f, 31 * HOUR);
                 }
@@ -248,9 +242,8 @@ TEST(a_crash_at_any_request_of_merging_loses_and_doubles_nothing)
                 f.fail_after = 0;
                 check_reader(&f, want, row);
                 struct partial partial = {.parts = 0};
-                char *got = text_of(&r, &partial);
+                SCOPED_MEMORY char *got = text_of(&r, &partial);
                 CHECK_STR(got, want, row);
-                free(got);
                 /* The process starts again. */
                 store_rig_reopen(&r.store);
                 archive_rig_at(&r, &f, 31 * HOUR);
@@ -262,7 +255,6 @@ TEST(a_crash_at_any_request_of_merging_loses_and_doubles_nothing)
                 archive_rig_wipe(&r);
                 archive_rig_round(&r, &f);
                 check_text(&r, want, row);
-                free(want);
             }
         }
         assert_true(k > 6);
@@ -273,32 +265,28 @@ TEST(a_day_that_cannot_be_read_leaves_its_parts)
 {
     SCOPED(fake) f;
     SCOPED(archive_rig) r;
-    char *want = archive_hours(&r, &f, FIVE_MINUTES);
+    SCOPED_MEMORY char *want = archive_hours(&r, &f, FIVE_MINUTES);
     archive_rig_at(&r, &f, 31 * HOUR);
     struct fake_object *o = fake_like(&f, "w1/index/" DAY_NAME);
     size_t half = o->n / 2;
-    char *copy = malloc(half);
-    assert_non_null(copy);
+    SCOPED_MEMORY char *copy = testing_memory(half);
     memcpy(copy, o->data, half);
     fake_set(&f, o->key, copy, half);
-    free(copy);
     SCOPED(archive_rig) reader;
     archive_rig_reader(&reader, &f);
     testing_log_expect(reader.store.log, "an object of the archive cannot be used");
     archive_rig_round(&reader, &f);
     struct partial partial = {.parts = 0};
-    char *got = text_of(&reader, &partial);
+    SCOPED_MEMORY char *got = text_of(&reader, &partial);
     CHECK_STR(got, want, "parts");
     CHECK_CONTAINS(partial.why, "damaged: the checksum", "partial");
-    free(got);
-    free(want);
 }
 
 TEST(an_object_that_cannot_be_merged_stays)
 {
     SCOPED(fake) f;
     SCOPED(archive_rig) r;
-    char *want = archive_hours(&r, &f, FIVE_MINUTES);
+    free(archive_hours(&r, &f, FIVE_MINUTES));
     archive_rig_wipe(&r);
     testing_log_expect(r.store.log, "is not merged with those of its day");
     testing_log_expect(r.store.log, "will be repeated");
@@ -312,7 +300,6 @@ TEST(an_object_that_cannot_be_merged_stays)
     archive_rig_at(&r, &f, 34 * HOUR);
     assert_int_equal(fake_count(&f, "w1/data/"), 2);
     assert_int_equal(fake_count(&f, "w1/data/20261122T010000Z-1h"), 1);
-    free(want);
 }
 
 TEST(nothing_is_merged_without_the_setting)
@@ -372,7 +359,7 @@ TEST(a_catalogue_saves_the_requests_for_indexes)
     assert_int_equal(fake_count(&f, "w1/index/"), 4);
     assert_int_equal(fake_count(&f, "w1/catalogue"), 1);
     assert_int_equal(fake_count(&f, "w1/data/"), 4);
-    char *want = text_of(&r, NULL);
+    SCOPED_MEMORY char *want = text_of(&r, NULL);
     /* The beginning of a database is in its index, and these are no longer than that. */
     unsigned with = gets_of_reader(&f, want, "with");
     assert_int_equal(with, 1);
@@ -396,7 +383,6 @@ TEST(a_catalogue_saves_the_requests_for_indexes)
     struct archive_stats stats;
     assert_true(store_archive_stats(r.store.store, &stats));
     assert_int_equal(stats.foreign, 0);
-    free(want);
 }
 
 static bool count_body(void *arg, const struct store_body *body)

@@ -96,7 +96,7 @@ TEST(others_do_not_fall)
                                       .growth = 9,
                                       .share = 0.1,
                                       .noise = 1};
-    struct arena *arena = arena_new(ARENA_BYTES);
+    SCOPED(arena) *arena = arena_new(ARENA_BYTES);
     world_init(&w, &opt);
     assert_true(verdicts_make(&w.o, arena, &v, &err));
     assert_true(v.can_tell);
@@ -110,7 +110,6 @@ TEST(others_do_not_fall)
     assert_true(fabs(v.ratio - 1.9) < 0.15);
     assert_true(fabs(v.shift - (1 / 1.9 - 1)) < 0.05);
     world_done(&w);
-    arena_free(arena);
 }
 
 TEST(one_instance_allows_no_verdict)
@@ -125,7 +124,7 @@ TEST(one_instance_allows_no_verdict)
                                       .growth = 3,
                                       .share = 0.1,
                                       .noise = 1};
-    struct arena *arena = arena_new(ARENA_BYTES);
+    SCOPED(arena) *arena = arena_new(ARENA_BYTES);
     world_init(&w, &opt);
     assert_true(verdicts_make(&w.o, arena, &v, &err));
     assert_false(v.can_tell);
@@ -135,7 +134,6 @@ TEST(one_instance_allows_no_verdict)
     assert_true(isinf(v.at[0].cost[COST_SELF].effect_high));
     assert_true(v.ratio == 1);
     world_done(&w);
-    arena_free(arena);
 }
 
 TEST(nothing_to_compare)
@@ -143,12 +141,11 @@ TEST(nothing_to_compare)
     struct observations o = {.n_functions = 0};
     struct verdicts v;
     struct err err = ERR_INIT;
-    struct arena *arena = arena_new(ARENA_BYTES);
+    SCOPED(arena) *arena = arena_new(ARENA_BYTES);
     assert_true(verdicts_make(&o, arena, &v, &err));
     assert_int_equal(v.n, 0);
     assert_false(v.can_tell);
     assert_true(v.ratio == 1);
-    arena_free(arena);
 }
 
 /* ---- from a store ---------------------------------------------------------------------------- */
@@ -383,9 +380,8 @@ TEST(levels)
 TEST(report)
 {
     SCOPED(asked) a = {.arena = NULL};
-    struct buf out;
     asked_init(&a);
-    buf_init(&out, (size_t)1024 * 1024);
+    SCOPED(buf) out = testing_buf((size_t)1024 * 1024);
     rollout_put(&a.rig, "cart", 40, 60);
     struct changes_question q = question_of("cart");
     struct changes c = ask(&a, &q);
@@ -396,7 +392,6 @@ TEST(report)
     assert_non_null(strstr(out.data, "&labels=version%3D%222.0%22&from="));
     assert_non_null(strstr(out.data, "&base_labels=version%3D%221.0%22&base_from="));
     assert_non_null(strstr(out.data, "],\"leftOut\":5}\n"));
-    buf_done(&out);
 }
 
 TEST(types_that_are_asked_for)
@@ -424,12 +419,10 @@ TEST(types_that_are_asked_for)
 
 static void check_metric(struct asked *a, const char *wanted, const char *unwanted)
 {
-    struct buf out;
-    buf_init(&out, (size_t)1024 * 1024);
+    SCOPED(buf) out = testing_buf((size_t)1024 * 1024);
     assert_true(metrics_render(a->rig.metrics, &out));
     CHECK_CONTAINS(out.data, wanted, wanted);
     assert_null(strstr(out.data, unwanted));
-    buf_done(&out);
 }
 
 TEST(metric_of_the_last_rollout)

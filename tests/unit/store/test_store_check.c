@@ -72,12 +72,12 @@ static void seal(struct store_rig *r)
     r->store = store_close(r->store);
 }
 
-TEST(profiles_are_counted_while_the_file_is_in_use)
+SETUP_OF(store_rig)
+
+TEST_ON(struct store_rig *r, profiles_are_counted_while_the_file_is_in_use)
 {
-    SCOPED(store_rig) r;
-    store_rig_init(&r);
-    put(&r, 10);
-    struct check_report report = check(&r, true);
+    put(r, 10);
+    struct check_report report = check(r, true);
     CHECK_STR(report.why, "", "in use");
     assert_int_equal(report.fault, DB_FINE);
     assert_int_equal(report.profiles, 10);
@@ -85,37 +85,35 @@ TEST(profiles_are_counted_while_the_file_is_in_use)
     assert_int_equal(report.oldest_ns, RIG_T0);
     assert_int_equal(report.newest_ns, RIG_T0 + 9 * 15 * RIG_SECOND);
     assert_true(report.bytes > 10 * 100);
-    report = check(&r, false);
+    report = check(r, false);
     assert_int_equal(report.profiles, 10);
-    r.store = store_close(r.store);
-    assert_int_equal(check(&r, false).profiles, 10);
-    seal(&r);
-    report = check(&r, true);
+    r->store = store_close(r->store);
+    assert_int_equal(check(r, false).profiles, 10);
+    seal(r);
+    report = check(r, true);
     CHECK_STR(report.why, "", "sealed");
     assert_true(report.sealed);
     assert_int_equal(report.profiles, 10);
 }
 
-TEST(files_that_are_none)
+TEST_ON(struct store_rig *r, files_that_are_none)
 {
-    SCOPED(store_rig) r;
-    store_rig_init(&r);
-    check_fault(&r, DB_UNREADABLE, "No such file", "missing");
+    check_fault(r, DB_UNREADABLE, "No such file", "missing");
     char path[4096];
-    (void)snprintf(path, sizeof(path), "%s/" NAME, r.directory);
+    (void)snprintf(path, sizeof(path), "%s/" NAME, r->directory);
     int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
     assert_true(fd >= 0);
-    assert_int_equal(check(&r, true).fault, DB_FINE);
-    assert_int_equal(check(&r, true).version, 0);
+    assert_int_equal(check(r, true).fault, DB_FINE);
+    assert_int_equal(check(r, true).version, 0);
     assert_int_equal(write(fd, "hello, this is no database at all", 33), 33);
     close(fd);
-    check_fault(&r, DB_FOREIGN, "not a database", "text");
+    check_fault(r, DB_FOREIGN, "not a database", "text");
     unlink(path);
     assert_int_equal(symlink("/etc/passwd", path), 0);
-    check_fault(&r, DB_FOREIGN, "not a regular file", "link");
+    check_fault(r, DB_FOREIGN, "not a regular file", "link");
     unlink(path);
-    change(&r, "CREATE TABLE t(a)");
-    check_fault(&r, DB_FOREIGN, "another program", "another database");
+    change(r, "CREATE TABLE t(a)");
+    check_fault(r, DB_FOREIGN, "another program", "another database");
     unlink(path);
 }
 
@@ -139,10 +137,7 @@ TEST(damage_in_the_data_file)
 
 TEST(damage_in_the_tables)
 {
-    static const struct {
-        const char *sql;
-        const char *why;
-    } cases[] = {
+    static const struct text_case cases[] = {
         {"UPDATE state SET profiles = profiles + 1", "another number of profiles"},
         {"DELETE FROM state", "no state"},
         {"UPDATE sets SET data = x'0102' WHERE id = 1", "the labels of a series"},
@@ -156,22 +151,20 @@ TEST(damage_in_the_tables)
         store_rig_init(&r);
         put(&r, 10);
         seal(&r);
-        change(&r, cases[i].sql);
-        check_fault(&r, i == 5 ? DB_NEWER : DB_DAMAGED, cases[i].why, cases[i].sql);
+        change(&r, cases[i].text);
+        check_fault(&r, i == 5 ? DB_NEWER : DB_DAMAGED, cases[i].want, cases[i].text);
     }
 }
 
-TEST(profiles_of_another_time)
+TEST_ON(struct store_rig *r, profiles_of_another_time)
 {
-    SCOPED(store_rig) r;
     char from[4096];
     char to[4096];
     struct check_report report;
-    store_rig_init(&r);
-    put(&r, 10);
-    seal(&r);
-    (void)snprintf(from, sizeof(from), "%s/" NAME, r.directory);
-    (void)snprintf(to, sizeof(to), "%s/20261122T070000Z-1h.db", r.directory);
+    put(r, 10);
+    seal(r);
+    (void)snprintf(from, sizeof(from), "%s/" NAME, r->directory);
+    (void)snprintf(to, sizeof(to), "%s/20261122T070000Z-1h.db", r->directory);
     assert_int_equal(rename(from, to), 0);
     check_file(to, false, &report);
     assert_int_equal(report.fault, DB_MISPLACED);
@@ -195,16 +188,14 @@ static void print_tree(const char *directory, struct buf *out)
 }
 
 /* A check changes neither the files nor the directory, which a log and its index would do. */
-TEST(nothing_is_changed)
+TEST_ON(struct store_rig *r, nothing_is_changed)
 {
-    SCOPED(store_rig) r;
     SCOPED(buf) before = testing_buf(8192);
     SCOPED(buf) after = testing_buf(8192);
-    store_rig_init(&r);
-    put(&r, 10);
-    r.store = store_close(r.store);
-    print_tree(r.directory, &before);
-    assert_int_equal(check(&r, true).fault, DB_FINE);
-    print_tree(r.directory, &after);
+    put(r, 10);
+    r->store = store_close(r->store);
+    print_tree(r->directory, &before);
+    assert_int_equal(check(r, true).fault, DB_FINE);
+    print_tree(r->directory, &after);
     CHECK_STR(after.data, before.data, "after");
 }

@@ -25,26 +25,12 @@ static void put_two(struct store_rig *r)
     r->store = store_close(r->store);
 }
 
-static void path_of(const struct store_rig *r, const char *name, char out[512])
-{
-    (void)snprintf(out, 512, "%s/%s", r->directory, name);
-}
-
 static void write_at(const char *path, off_t at, const void *data, size_t n)
 {
     int fd = open(path, O_WRONLY);
     assert_true(fd >= 0);
     assert_int_equal(pwrite(fd, data, n, at), n);
     close(fd);
-}
-
-static uint64_t faults(struct store_rig *r, const char *reason)
-{
-    char text[128];
-    (void)snprintf(text, sizeof(text),
-                   "profpull_store_file_faults_total{endpoint=\"local\",reason=\"%s\"}", reason);
-    uint64_t n = store_rig_metric(r, text);
-    return n == 999999 ? 0 : n;
 }
 
 /* The other stretch is as it was, and new profiles of the damaged one go to a further file. */
@@ -69,7 +55,7 @@ TEST_ON(struct store_rig *r, test_a_text_file_is_foreign)
                        "somebody has put there\n");
     testing_log_expect(r->log, "cannot be used");
     store_rig_reopen(r);
-    assert_int_equal(faults(r, "foreign"), 1);
+    assert_int_equal(store_rig_faults(r, "foreign"), 1);
     check_rest(r);
 }
 
@@ -87,7 +73,7 @@ static void change_body(const struct store_rig *r, int64_t profile)
     char path[512];
     sqlite3 *db = NULL;
     sqlite3_stmt *st = NULL;
-    path_of(r, "20261122T000000Z-1h.db", path);
+    store_rig_path(r, "20261122T000000Z-1h.db", path);
     assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
     assert_int_equal(
         sqlite3_prepare_v2(db, "SELECT place FROM profiles WHERE id = ?1", -1, &st, NULL),
@@ -98,7 +84,7 @@ static void change_body(const struct store_rig *r, int64_t profile)
     sqlite3_finalize(st);
     sqlite3_close(db);
     if (place >= 0) {
-        path_of(r, "20261122T000000Z-1h.db-data", path);
+        store_rig_path(r, "20261122T000000Z-1h.db-data", path);
         write_at(path, place + 5, "~", 1);
     } else {
         char sql[128];
@@ -111,8 +97,7 @@ static void change_body(const struct store_rig *r, int64_t profile)
 TEST(test_other_databases_and_versions)
 {
     static const struct {
-        const char *sql;
-        const char *reason;
+        const char *sql, *reason;
         bool empty;
     } cases[] = {
         {"CREATE TABLE t(x)", "foreign", true},
@@ -130,17 +115,17 @@ TEST(test_other_databases_and_versions)
         char path[512];
         store_rig_init(&r);
         put_two(&r);
-        path_of(&r, "20261122T000000Z-1h.db", path);
+        store_rig_path(&r, "20261122T000000Z-1h.db", path);
         if (cases[i].empty) {
             char data[512];
-            path_of(&r, "20261122T000000Z-1h.db-data", data);
+            store_rig_path(&r, "20261122T000000Z-1h.db-data", data);
             assert_int_equal(unlink(path), 0);
             assert_int_equal(unlink(data), 0);
         }
         run_sql(path, cases[i].sql);
         testing_log_expect(r.log, "cannot be used");
         store_rig_reopen(&r);
-        CHECK_INT(faults(&r, cases[i].reason), 1, cases[i].sql);
+        CHECK_INT(store_rig_faults(&r, cases[i].reason), 1, cases[i].sql);
         check_rest(&r);
     }
 }
@@ -150,13 +135,13 @@ TEST_ON(struct store_rig *r, test_a_cut_file)
     char path[512];
     struct stat st;
     put_two(r);
-    path_of(r, "20261122T000000Z-1h.db", path);
+    store_rig_path(r, "20261122T000000Z-1h.db", path);
     assert_int_equal(stat(path, &st), 0);
     assert_int_equal(truncate(path, st.st_size / 2), 0);
     testing_log_expect(r->log, "cannot be used");
     store_rig_reopen(r);
     free(rig_scan(r, RIG_BODIES, NULL, 0, 3600, NULL));
-    assert_int_equal(faults(r, "damaged"), 1);
+    assert_int_equal(store_rig_faults(r, "damaged"), 1);
     check_rest(r);
 }
 
@@ -175,13 +160,12 @@ TEST_ON(struct store_rig *r, test_flipped_bits)
     struct stat st;
     size_t noticed = 0;
     put_two(r);
-    char *want = NULL;
     store_rig_reopen(r);
-    want = rig_scan(r, RIG_POINTS, NULL, 0, 7200, "service_name");
+    SCOPED_MEMORY char *want = rig_scan(r, RIG_POINTS, NULL, 0, 7200, "service_name");
     r->store = store_close(r->store);
-    path_of(r, "20261122T000000Z-1h.db", path);
+    store_rig_path(r, "20261122T000000Z-1h.db", path);
     assert_int_equal(stat(path, &st), 0);
-    char *good = malloc((size_t)st.st_size);
+    SCOPED_MEMORY char *good = malloc((size_t)st.st_size);
     int fd = open(path, O_RDONLY);
     assert_int_equal(read(fd, good, (size_t)st.st_size), st.st_size);
     close(fd);
@@ -213,19 +197,11 @@ TEST_ON(struct store_rig *r, test_flipped_bits)
         write_at(path, at, &good[at], 1);
     }
     assert_true(noticed > 0);
-    free(good);
-    free(want);
 }
 
 static size_t lines_of(struct store_rig *r, enum rig_scan kind)
 {
-    char *text = rig_scan(r, kind, "{k=\"\"}", 0, 3599, "service_name");
-    size_t n = 0;
-    for (const char *c = text; *c != '\0'; c++) {
-        n += *c == '\n';
-    }
-    free(text);
-    return n;
+    return rig_count(r, kind, "{k=\"\"}", 0, 3599, "service_name");
 }
 
 /* Timelines leave a profile out as well, once a query or a merge has found its bytes changed, also
@@ -242,7 +218,7 @@ TEST(test_a_changed_profile_counts_nowhere)
         store_rig_reopen(&r);
         store_maintain(r.store, RIG_T0 + 2 * RIG_HOUR);
         r.store = store_close(r.store);
-        path_of(&r, "20261122T000000Z-1h.db", path);
+        store_rig_path(&r, "20261122T000000Z-1h.db", path);
         if (merged) {
             run_sql(path, "UPDATE merges SET data = zeroblob(100)");
         } else {
@@ -286,15 +262,15 @@ TEST_ON(struct store_rig *r, test_a_removed_file_is_missed)
 {
     char path[512];
     rig_put(r, "__name__=cpu,service_name=s", RIG_T0, "x/count", rows, 1, NULL);
-    path_of(r, "20261122T000000Z-1h.db", path);
+    store_rig_path(r, "20261122T000000Z-1h.db", path);
     assert_int_equal(unlink(path), 0);
-    path_of(r, "20261122T000000Z-1h.db-data", path);
+    store_rig_path(r, "20261122T000000Z-1h.db-data", path);
     assert_int_equal(unlink(path), 0);
     testing_log_expect(r->log, "is not there any more");
     rig_check(r, RIG_POINTS, NULL, 0, 7200, "service_name", "");
     rig_put(r, "__name__=cpu,service_name=t", RIG_T0, "x/count", rows, 1, NULL);
     rig_check(r, RIG_POINTS, NULL, 0, 7200, "service_name", "t 0 1\n");
-    assert_int_equal(faults(r, "missing"), 1);
+    assert_int_equal(store_rig_faults(r, "missing"), 1);
     assert_int_equal(store_rig_metric(r, "profpull_store_lost_profiles_total{endpoint=\"local\"}"),
                      1);
     store_rig_reopen(r);
@@ -310,9 +286,8 @@ TEST(test_a_full_disk_takes_nothing_and_then_all)
     struct label l[RIG_LABELS_MAX];
     struct pprof_spec spec = {.types = "x/count", .time_nanos = 1};
     SCOPED(buf) b = pprof_make(&spec, rows, 2);
-    char *text = calloc(200000, 1);
+    SCOPED_MEMORY char *text = calloc(200000, 1);
     put_msg(&b, 6, text, 200000);
-    free(text);
     store_rig_init(&r);
     rig_put(&r, "__name__=cpu,service_name=s", RIG_T0, "x/count", rows, 1, NULL);
     struct store_put puts[3];
@@ -356,7 +331,7 @@ TEST(test_a_disk_that_refuses_to_write_is_not_the_fault_of_the_file)
                             .data = {b.data, b.len},
                             .from_ns = RIG_T0 + RIG_SECOND,
                             .until_ns = RIG_T0 + RIG_SECOND};
-    path_of(&r, "20261122T000000Z-1h.db-data", path);
+    store_rig_path(&r, "20261122T000000Z-1h.db-data", path);
     assert_int_equal(stat(path, &st), 0);
     assert_int_equal(getrlimit(RLIMIT_FSIZE, &old), 0);
     assert_true(signal(SIGXFSZ, SIG_IGN) != SIG_ERR);
@@ -370,7 +345,7 @@ TEST(test_a_disk_that_refuses_to_write_is_not_the_fault_of_the_file)
     assert_true(store_put(r.store, &put, 1));
     rig_check(&r, RIG_POINTS, "{k=\"\"}", 0, 7200, "service_name", "s 0 1\ns 1 1\n");
     assert_int_equal(r.store->n_files, 1);
-    assert_int_equal(faults(&r, "unreadable"), 0);
+    assert_int_equal(store_rig_faults(&r, "unreadable"), 0);
 }
 
 /* ---- a file that is being made ----------------------------------------------------------------
@@ -412,7 +387,7 @@ TEST_ON(struct store_rig *r, test_a_file_that_is_being_made_is_ours)
         bool empty;
         struct err err = ERR_INIT;
         (void)snprintf(name, sizeof(name), "made-%d.db", i);
-        path_of(r, name, o.path);
+        store_rig_path(r, name, o.path);
         atomic_init(&o.made, false);
         assert_int_equal(pthread_create(&thread, NULL, open_until_made, &o), 0);
         assert_true(db_open(&db, o.path, true, &empty, &err));

@@ -15,28 +15,6 @@
 
 static const struct pprof_row rows[] = {{"a main", "", {1}}, {"b main", "k=v", {2}}};
 
-static uint64_t faults(struct store_rig *r, const char *reason)
-{
-    char text[128];
-    (void)snprintf(text, sizeof(text),
-                   "profpull_store_file_faults_total{endpoint=\"local\",reason=\"%s\"}", reason);
-    uint64_t n = store_rig_metric(r, text);
-    return n == 999999 ? 0 : n;
-}
-
-static uint64_t lost(struct store_rig *r)
-{
-    return store_rig_metric(r, "profpull_store_lost_profiles_total{endpoint=\"local\"}");
-}
-
-static void run_shell(const struct store_rig *r, const char *text)
-{
-    char *command = NULL;
-    assert_true(asprintf(&command, "cd %s && %s", r->directory, text) > 0);
-    assert_int_equal(system(command), 0);
-    free(command);
-}
-
 static void put_some(struct store_rig *r, int64_t from, int64_t n)
 {
     for (int64_t i = 0; i < n; i++) {
@@ -49,21 +27,9 @@ static char *scan_all(struct store_rig *r, enum rig_scan kind)
     return rig_scan(r, kind, NULL, 0, 48 * 3600, "k");
 }
 
-static size_t count_lines(const char *text)
-{
-    size_t n = 0;
-    for (const char *c = text; *c != '\0'; c++) {
-        n += *c == '\n';
-    }
-    return n;
-}
-
 static size_t count_bodies(struct store_rig *r)
 {
-    char *text = scan_all(r, RIG_BODIES);
-    size_t n = count_lines(text);
-    free(text);
-    return n;
+    return rig_count(r, RIG_BODIES, NULL, 0, 48 * 3600, "k");
 }
 
 /* Copies the files of a running store to another directory, as a process that was killed leaves
@@ -80,9 +46,8 @@ static void copy_running(const struct store_rig *running, struct store_rig *r)
 static void check_same(struct store_rig *r, char *const want[3], const char *what)
 {
     for (int kind = RIG_SERIES; kind <= RIG_BODIES; kind++) {
-        char *got = scan_all(r, (enum rig_scan)kind);
+        SCOPED_MEMORY char *got = scan_all(r, (enum rig_scan)kind);
         CHECK_STR(got, want[kind], what);
-        free(got);
     }
 }
 
@@ -123,10 +88,10 @@ TEST(test_what_only_the_data_file_has_is_found)
         }
         copy_running(&running, &r);
         take_all(&running, want);
-        run_shell(&r, damages[i]);
+        store_rig_shell(&r, damages[i]);
         store_rig_reopen(&r);
         check_same(&r, want, damages[i]);
-        CHECK_INT(lost(&r), 0, damages[i]);
+        CHECK_INT(store_rig_lost(&r), 0, damages[i]);
         for (int64_t k = 0; k < 30; k++) {
             char id[STORE_ID_LENGTH + 1];
             rig_put(&r, LABELS, RIG_T0 + k * RIG_SECOND, "x/count", rows, 2, id);
@@ -138,35 +103,33 @@ TEST(test_what_only_the_data_file_has_is_found)
     }
 }
 
+SETUP_OF(store_rig)
+
 /* A store that was killed twice, the second time before it committed anything again. */
-TEST(test_killed_twice)
+TEST_ON(struct store_rig *first, test_killed_twice)
 {
-    SCOPED(store_rig) first;
     SCOPED(store_rig) second;
     SCOPED(store_rig) r;
-    store_rig_init(&first);
-    put_some(&first, 0, 10);
-    copy_running(&first, &second);
+    put_some(first, 0, 10);
+    copy_running(first, &second);
     store_rig_reopen(&second);
     put_some(&second, 5, 10);
     copy_running(&second, &r);
     store_rig_reopen(&r);
     assert_int_equal(count_bodies(&r), 15);
-    assert_int_equal(lost(&r), 0);
+    assert_int_equal(store_rig_lost(&r), 0);
 }
 
 /* The profiles of a failed batch are not found later. */
-TEST(test_a_refused_profile_leaves_the_batch_as_it_is)
+TEST_ON(struct store_rig *running, test_a_refused_profile_leaves_the_batch_as_it_is)
 {
-    SCOPED(store_rig) running;
     SCOPED(store_rig) r;
     struct store_put put;
-    store_rig_init(&running);
-    put_some(&running, 0, 3);
-    assert_int_equal(rig_put_bytes(&running, LABELS, RIG_T0, SV("no profile"), PROFILE_PPROF, &put),
+    put_some(running, 0, 3);
+    assert_int_equal(rig_put_bytes(running, LABELS, RIG_T0, SV("no profile"), PROFILE_PPROF, &put),
                      STORE_REFUSED);
-    put_some(&running, 3, 3);
-    copy_running(&running, &r);
+    put_some(running, 3, 3);
+    copy_running(running, &r);
     store_rig_reopen(&r);
     assert_int_equal(count_bodies(&r), 6);
 }
@@ -195,30 +158,27 @@ static void write_file(const char *path, const char *data, size_t n)
 /* A byte of the data file changes, at many places one after the other; the tables have all, some or
  * none of its profiles. At most the profile at this place is gone; the others are found, and new
  * ones are taken. */
-TEST(test_a_changed_byte_of_the_data_file)
+TEST_ON(struct store_rig *running, test_a_changed_byte_of_the_data_file)
 {
     static const char *const states[] = {"true", "rm *-wal", "rm *.db *-wal *-shm"};
-    SCOPED(store_rig) running;
-    store_rig_init(&running);
-    put_some(&running, 0, 3);
-    store_maintain(running.store, RIG_T0);
-    put_some(&running, 3, 3);
-    assert_int_equal(count_bodies(&running), 6);
-    put_some(&running, 6, 6);
+    put_some(running, 0, 3);
+    store_maintain(running->store, RIG_T0);
+    put_some(running, 3, 3);
+    assert_int_equal(count_bodies(running), 6);
+    put_some(running, 6, 6);
     for (size_t i = 0; i < sizeof(states) / sizeof(states[0]); i++) {
         size_t size = 1;
         for (size_t at = 0; at < size; at += 37) {
             SCOPED(store_rig) r;
             char path[512];
             char what[128];
-            copy_running(&running, &r);
-            run_shell(&r, states[i]);
+            copy_running(running, &r);
+            store_rig_shell(&r, states[i]);
             (void)snprintf(path, sizeof(path), "%s/" FIRST "-data", r.directory);
             (void)snprintf(what, sizeof(what), "%s, byte %zu", states[i], at);
-            char *data = read_file(path, &size);
+            SCOPED_MEMORY char *data = read_file(path, &size);
             data[at] = (char)(data[at] ^ 16);
             write_file(path, data, size);
-            free(data);
             /* Not every byte is missed, so a file that is none makes the log sure. */
             testing_write_file(r.directory, "20261121T000000Z-1h.db", "a text that is no database");
             testing_log_expect(r.log, "of the store");
@@ -232,7 +192,7 @@ TEST(test_a_changed_byte_of_the_data_file)
             put_some(&r, 100, 1);
             CHECK_INT(count_bodies(&r), left + 1, what);
             if (headless) {
-                CHECK_INT(faults(&r, "damaged"), 1, what);
+                CHECK_INT(store_rig_faults(&r, "damaged"), 1, what);
                 CHECK_STR(r.store->files[2]->text, "20261122T000000Z-1h.2.db", what);
             }
         }
@@ -255,14 +215,12 @@ TEST(test_a_foreign_data_file)
         put_some(&r, 0, 3);
         put_some(&r, 3600, 4);
         r.store = store_close(r.store);
-        run_shell(&r, cases[i]);
+        store_rig_shell(&r, cases[i]);
         testing_log_expect(r.log, "of the store");
         store_rig_reopen(&r);
         put_some(&r, 3700, 1);
-        char *text = rig_scan(&r, RIG_BODIES, NULL, 3600, 7199, NULL);
-        CHECK_INT(count_lines(text), 5, cases[i]);
-        free(text);
-        run_shell(&r, "test -e " FIRST "-data");
+        CHECK_INT(rig_count(&r, RIG_BODIES, NULL, 3600, 7199, NULL), 5, cases[i]);
+        store_rig_shell(&r, "test -e " FIRST "-data");
     }
 }
 
@@ -314,7 +272,7 @@ TEST(test_a_sealed_stretch_is_one_database)
     take_all(&r, want);
     /* The database alone is enough. */
     r.store = store_close(r.store);
-    run_shell(&r, "rm -f *-count *-shm");
+    store_rig_shell(&r, "rm -f *-count *-shm");
     store_rig_reopen(&r);
     assert_true(r.store->files[0]->sealed);
     check_same(&r, want, "sealed");
@@ -342,7 +300,7 @@ TEST(test_late_profiles_of_a_sealed_stretch)
     assert_false(exists(&r, "-data"));
     assert_int_equal(count_bodies(&r), sealed + 1);
     assert_int_equal(r.store->n_files, 1);
-    assert_int_equal(lost(&r), 0);
+    assert_int_equal(store_rig_lost(&r), 0);
     /* A file that is frozen does not change. */
     r.store->files[0]->frozen = true;
     put_some(&r, 20, 1);
@@ -360,16 +318,16 @@ TEST(test_a_data_file_that_is_left_of_a_sealed_stretch)
     rig_sealing(&r);
     put_mixed(&r);
     r.store = store_close(r.store);
-    run_shell(&r, "cp " FIRST "-data left");
+    store_rig_shell(&r, "cp " FIRST "-data left");
     store_rig_reopen(&r);
     store_maintain(r.store, LATER);
     take_all(&r, want);
     for (int i = 0; i < 2; i++) {
         r.store = store_close(r.store);
-        run_shell(&r, "cp left " FIRST "-data");
+        store_rig_shell(&r, "cp left " FIRST "-data");
         store_rig_reopen(&r);
         check_same(&r, want, "left");
-        assert_int_equal(lost(&r), 0);
+        assert_int_equal(store_rig_lost(&r), 0);
         if (i == 0) {
             put_some(&r, 1000, 1);
             free_all(want);
@@ -397,42 +355,38 @@ TEST(test_a_removal_that_was_interrupted)
         put_some(&r, 0, 3);
         put_some(&r, 3600, 2);
         r.store = store_close(r.store);
-        run_shell(&r, cases[i]);
+        store_rig_shell(&r, cases[i]);
         store_rig_reopen(&r);
         CHECK_INT(count_bodies(&r), 2, cases[i]);
-        CHECK_INT(lost(&r), 0, cases[i]);
-        run_shell(&r, "test -z \"$(ls | grep ^20261122T000000Z)\"");
+        CHECK_INT(store_rig_lost(&r), 0, cases[i]);
+        store_rig_shell(&r, "test -z \"$(ls | grep ^20261122T000000Z)\"");
     }
 }
 
-TEST(test_a_removed_stretch_leaves_nothing)
+TEST_ON(struct store_rig *r, test_a_removed_stretch_leaves_nothing)
 {
-    SCOPED(store_rig) r;
-    store_rig_init(&r);
-    r.options.max_age_ms = RIG_HOUR / NS_PER_MS;
-    store_rig_reopen(&r);
-    put_some(&r, 0, 3);
-    put_some(&r, 6 * 3600, 3);
-    store_maintain(r.store, RIG_T0 + 6 * RIG_HOUR);
-    run_shell(&r, "test -z \"$(ls | grep ^20261122T000000Z)\"");
-    store_rig_reopen(&r);
-    assert_int_equal(count_bodies(&r), 3);
+    r->options.max_age_ms = RIG_HOUR / NS_PER_MS;
+    store_rig_reopen(r);
+    put_some(r, 0, 3);
+    put_some(r, 6 * 3600, 3);
+    store_maintain(r->store, RIG_T0 + 6 * RIG_HOUR);
+    store_rig_shell(r, "test -z \"$(ls | grep ^20261122T000000Z)\"");
+    store_rig_reopen(r);
+    assert_int_equal(count_bodies(r), 3);
 }
 
 /* The database is removed while the store is open: its data file makes a new one. */
-TEST(test_a_database_that_is_removed_is_made_again)
+TEST_ON(struct store_rig *r, test_a_database_that_is_removed_is_made_again)
 {
-    SCOPED(store_rig) r;
     char *want[3];
-    store_rig_init(&r);
-    put_some(&r, 0, 5);
-    take_all(&r, want);
-    run_shell(&r, "rm " FIRST);
-    testing_log_expect(r.log, "is not there any more");
-    free(scan_all(&r, RIG_POINTS)); /* finds that it is missing */
-    check_same(&r, want, "made again");
-    assert_int_equal(faults(&r, "missing"), 1);
-    assert_int_equal(lost(&r), 0);
+    put_some(r, 0, 5);
+    take_all(r, want);
+    store_rig_shell(r, "rm " FIRST);
+    testing_log_expect(r->log, "is not there any more");
+    free(scan_all(r, RIG_POINTS)); /* finds that it is missing */
+    check_same(r, want, "made again");
+    assert_int_equal(store_rig_faults(r, "missing"), 1);
+    assert_int_equal(store_rig_lost(r), 0);
     free_all(want);
 }
 
@@ -451,7 +405,8 @@ TEST(test_a_file_of_version_1)
     assert_int_equal(system(command), 0);
     store_rig_reopen(&r);
     assert_int_equal(count_bodies(&r), 200);
-    char *points = rig_scan(&r, RIG_POINTS, "{__name__=\"type0\"}", 0, 3600, "service_name");
+    SCOPED_MEMORY char *points =
+        rig_scan(&r, RIG_POINTS, "{__name__=\"type0\"}", 0, 3600, "service_name");
     put_some(&r, 100, 2);
     CHECK_STR(r.store->files[1]->text, "20261122T000000Z-1h.2.db", "");
     assert_int_equal(count_bodies(&r), 202);
@@ -462,15 +417,13 @@ TEST(test_a_file_of_version_1)
     rig_check(&r, RIG_POINTS, "{__name__=\"type0\"}", 0, 3600, "service_name", points);
     store_rig_reopen(&r);
     rig_check(&r, RIG_POINTS, "{__name__=\"type0\"}", 0, 3600, "service_name", points);
-    assert_int_equal(lost(&r), 0);
-    free(points);
+    assert_int_equal(store_rig_lost(&r), 0);
 }
 
 /* ---- the format ------------------------------------------------------------------------------ */
 
 TEST(test_a_record_belongs_to_its_place)
 {
-    struct buf facts;
     char head[DATA_HEAD_BYTES];
     char header[DATA_HEADER_BYTES];
     uint64_t salt;
@@ -486,7 +439,7 @@ TEST(test_a_record_belongs_to_its_place)
                                  .set = SV("set")};
     struct data_facts got;
     struct data_part part;
-    buf_init(&facts, 1000);
+    SCOPED(buf) facts = testing_buf(1000);
     assert_true(data_put_facts(&f, &facts) && data_put_part(SV("labels"), sums, 2, &facts));
     data_set_row(&facts, 9);
     struct sv text = {facts.data, facts.len};
@@ -505,7 +458,6 @@ TEST(test_a_record_belongs_to_its_place)
     assert_true(data_read_header(header, &salt) && salt == 42);
     header[9]++;
     assert_false(data_read_header(header, &salt));
-    buf_done(&facts);
 }
 
 /* ---- threads --------------------------------------------------------------------------------- */
@@ -526,24 +478,22 @@ static void *query_all(void *arg)
 
 /* Each query sees all profiles that were stored before it began, while others are put and the
  * background copies logs. */
-TEST(test_queries_beside_puts)
+TEST_ON(struct store_rig *r, test_queries_beside_puts)
 {
-    SCOPED(store_rig) r;
     pthread_t threads[2];
-    store_rig_init(&r);
     for (size_t i = 0; i < 2; i++) {
-        assert_int_equal(pthread_create(&threads[i], NULL, query_all, &r), 0);
+        assert_int_equal(pthread_create(&threads[i], NULL, query_all, r), 0);
     }
     for (int64_t i = 0; i < THREADS_PROFILES; i++) {
-        put_some(&r, i, 1);
+        put_some(r, i, 1);
         if (i % 100 == 50) {
-            store_maintain(r.store, RIG_T0);
-            size_t n = count_bodies(&r);
+            store_maintain(r->store, RIG_T0);
+            size_t n = count_bodies(r);
             assert_int_equal(n, i + 1);
         }
     }
     for (size_t i = 0; i < 2; i++) {
         pthread_join(threads[i], NULL);
     }
-    assert_int_equal(count_bodies(&r), THREADS_PROFILES);
+    assert_int_equal(count_bodies(r), THREADS_PROFILES);
 }

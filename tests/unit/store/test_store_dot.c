@@ -4,11 +4,10 @@
 static void check_dot(const char *stacks, int64_t nodes, const char *unit, const char *want)
 {
     struct err err = ERR_INIT;
-    struct tree *t = tree_of(stacks);
+    SCOPED(tree) *t = tree_of(stacks);
     SCOPED(buf) out = testing_buf(TREE_TEST_MAX);
     CHECK(tree_dot(t, nodes, SV("cpu"), sv_from(unit), &out, &err), "%s: %s", stacks, err.msg);
     CHECK_STR(out.data, want, stacks);
-    tree_free(t);
 }
 
 #define HEAD                                                                                       \
@@ -68,9 +67,8 @@ TEST(names_are_quoted)
 TEST(a_graph_is_bounded)
 {
     struct err err = ERR_INIT;
-    struct tree *t = tree_of("a;b;c 6");
+    SCOPED(tree) *t = tree_of("a;b;c 6");
     SCOPED(buf) out = testing_buf(100);
     assert_false(tree_dot(t, 0, SV("cpu"), SV("count"), &out, &err));
     assert_int_equal(err.kind, ERR_LIMIT);
-    tree_free(t);
 }

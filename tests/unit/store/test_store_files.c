@@ -12,32 +12,6 @@
 
 static const struct pprof_row rows[] = {{"a main", "", {1}}, {"b main", "k=v", {2}}};
 
-static uint64_t faults(struct store_rig *r, const char *reason)
-{
-    char text[128];
-    (void)snprintf(text, sizeof(text),
-                   "profpull_store_file_faults_total{endpoint=\"local\",reason=\"%s\"}", reason);
-    uint64_t n = store_rig_metric(r, text);
-    return n == 999999 ? 0 : n;
-}
-
-static uint64_t lost(struct store_rig *r)
-{
-    return store_rig_metric(r, "profpull_store_lost_profiles_total{endpoint=\"local\"}");
-}
-
-static uint64_t profiles(const struct store_rig *r)
-{
-    struct store_stats stats;
-    store_stats(r->store, &stats);
-    return stats.profiles;
-}
-
-static void path_of(const struct store_rig *r, const char *name, char out[512])
-{
-    (void)snprintf(out, 512, "%s/%s", r->directory, name);
-}
-
 static void put_some(struct store_rig *r, int64_t from, int64_t n)
 {
     for (int64_t i = 0; i < n; i++) {
@@ -45,35 +19,15 @@ static void put_some(struct store_rig *r, int64_t from, int64_t n)
     }
 }
 
-static void run_shell(const struct store_rig *r, const char *text)
-{
-    char *command = NULL;
-    assert_true(asprintf(&command, "cd %s && %s", r->directory, text) > 0);
-    assert_int_equal(system(command), 0);
-    free(command);
-}
-
 static size_t count_points(struct store_rig *r)
 {
-    char *text = rig_scan(r, RIG_POINTS, NULL, 0, 48 * 3600, "service_name");
-    size_t n = 0;
-    for (const char *c = text; *c != '\0'; c++) {
-        n += *c == '\n';
-    }
-    free(text);
-    return n;
+    return rig_count(r, RIG_POINTS, NULL, 0, 48 * 3600, "service_name");
 }
 
 static void check_counts(struct store_rig *r, size_t want)
 {
-    char *text = rig_scan(r, RIG_BODIES, NULL, 0, 48 * 3600, NULL);
-    size_t bodies = 0;
-    for (const char *c = text; *c != '\0'; c++) {
-        bodies += *c == '\n';
-    }
-    free(text);
     assert_int_equal(count_points(r), want);
-    assert_int_equal(bodies, want);
+    assert_int_equal(rig_count(r, RIG_BODIES, NULL, 0, 48 * 3600, NULL), want);
 }
 
 /* ---- files that cannot be written ------------------------------------------------------------ */
@@ -90,12 +44,12 @@ TEST(test_a_file_that_can_only_be_read)
         store_rig_init(&r);
         put_some(&r, 0, 3);
         r.store = store_close(r.store);
-        path_of(&r, FIRST, path);
+        store_rig_path(&r, FIRST, path);
         (void)snprintf(path + strlen(path), sizeof(path) - strlen(path), "%s", cases[i]);
         int fd = open(path, O_RDWR | O_CREAT, 0644);
         assert_true(fd >= 0 && close(fd) == 0);
         if (root) {
-            run_shell(&r, "chown 65534 . * && chmod 0644 *");
+            store_rig_shell(&r, "chown 65534 . * && chmod 0644 *");
             assert_int_equal(chown(path, 0, 0), 0);
             assert_int_equal(seteuid(SOMEBODY), 0);
         } else {
@@ -110,7 +64,7 @@ TEST(test_a_file_that_can_only_be_read)
         put_some(&r, 10, 2);
         put_some(&r, 3600, 2);
         check_counts(&r, 7);
-        assert_int_equal(faults(&r, "unwritable"), is_mended ? 0 : 1);
+        assert_int_equal(store_rig_faults(&r, "unwritable"), is_mended ? 0 : 1);
         CHECK_STR(r.store->files[1]->text,
                   is_mended ? "20261122T010000Z-1h.db" : "20261122T000000Z-1h.2.db", "");
         r.store = store_close(r.store);
@@ -131,33 +85,33 @@ TEST(test_a_link_that_leads_nowhere)
         store_rig_init(&r);
         put_some(&r, 3600, 2);
         r.store = store_close(r.store);
-        run_shell(&r, cases[i]);
+        store_rig_shell(&r, cases[i]);
         testing_log_expect(r.log, "cannot be used");
         store_rig_reopen(&r);
-        assert_int_equal(faults(&r, i < 2 ? "unreadable" : "foreign"), 1);
+        assert_int_equal(store_rig_faults(&r, i < 2 ? "unreadable" : "foreign"), 1);
         put_some(&r, 0, 2);
         put_some(&r, 3700, 2);
         check_counts(&r, 6);
-        path_of(&r, "missing", path);
+        store_rig_path(&r, "missing", path);
         assert_int_not_equal(stat(path, &st), 0);
     }
 }
 
+SETUP_OF(store_rig)
+
 /* A file that cannot be read now, for example because the disk is full, is read later. */
-TEST(test_an_unreadable_file_is_tried_again)
+TEST_ON(struct store_rig *r, test_an_unreadable_file_is_tried_again)
 {
-    SCOPED(store_rig) r;
-    store_rig_init(&r);
-    put_some(&r, 0, 3);
-    r.store = store_close(r.store);
-    run_shell(&r, "mv " FIRST " there && ln -s here " FIRST);
-    testing_log_expect(r.log, "cannot be used");
-    store_rig_reopen(&r);
-    put_some(&r, 10, 2);
-    check_counts(&r, 2);
-    run_shell(&r, "mv there here");
-    store_maintain(r.store, RIG_T0);
-    check_counts(&r, 5);
+    put_some(r, 0, 3);
+    r->store = store_close(r->store);
+    store_rig_shell(r, "mv " FIRST " there && ln -s here " FIRST);
+    testing_log_expect(r->log, "cannot be used");
+    store_rig_reopen(r);
+    put_some(r, 10, 2);
+    check_counts(r, 2);
+    store_rig_shell(r, "mv there here");
+    store_maintain(r->store, RIG_T0);
+    check_counts(r, 5);
 }
 
 /* ---- logs ------------------------------------------------------------------------------------ */
@@ -184,9 +138,7 @@ TEST(test_what_a_log_has_lost_is_named)
 {
     static const struct {
         const char *damage;
-        uint64_t left_min;
-        uint64_t left_max;
-        uint64_t faults;
+        uint64_t left_min, left_max, faults;
         const char *log;
     } cases[] = {
         {"true", 30, 30, 0, NULL},
@@ -216,95 +168,86 @@ TEST(test_what_a_log_has_lost_is_named)
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         SCOPED(store_rig) r;
         make_killed(&r);
-        run_shell(&r, cases[i].damage);
+        store_rig_shell(&r, cases[i].damage);
         if (cases[i].log != NULL) {
             testing_log_expect(r.log, cases[i].log);
         }
         store_rig_reopen(&r);
-        uint64_t left = profiles(&r);
+        uint64_t left = store_rig_profiles(&r);
         if (left < cases[i].left_min || left > cases[i].left_max) {
             fail_msg("%s: %llu left", cases[i].damage, (unsigned long long)left);
         }
-        CHECK_INT(faults(&r, "damaged"), cases[i].faults, cases[i].damage);
+        CHECK_INT(store_rig_faults(&r, "damaged"), cases[i].faults, cases[i].damage);
         bool named = cases[i].log != NULL && cases[i].faults == 0;
         if (named) {
-            CHECK_INT(lost(&r), 30 - left, cases[i].damage);
+            CHECK_INT(store_rig_lost(&r), 30 - left, cases[i].damage);
         } else if (cases[i].log == NULL) {
-            CHECK_INT(lost(&r), 0, cases[i].damage);
+            CHECK_INT(store_rig_lost(&r), 0, cases[i].damage);
         }
         /* Once: the next process says nothing of them. */
         put_some(&r, 100, 3);
         if (cases[i].faults == 0) {
             store_rig_reopen(&r);
-            CHECK_INT(lost(&r), 0, cases[i].damage);
-            CHECK_INT(profiles(&r), left + 3, cases[i].damage);
+            CHECK_INT(store_rig_lost(&r), 0, cases[i].damage);
+            CHECK_INT(store_rig_profiles(&r), left + 3, cases[i].damage);
         }
     }
 }
 
-TEST(test_files_that_retention_removes_are_not_lost)
+TEST_ON(struct store_rig *r, test_files_that_retention_removes_are_not_lost)
 {
-    SCOPED(store_rig) r;
-    store_rig_init(&r);
-    r.options.max_age_ms = RIG_HOUR / NS_PER_MS;
-    store_rig_reopen(&r);
-    put_some(&r, 0, 3);
-    put_some(&r, 6 * 3600, 3);
-    store_maintain(r.store, RIG_T0 + 6 * RIG_HOUR);
-    run_shell(&r, "test $(ls *-count | wc -l) = 1");
-    store_rig_reopen(&r);
-    assert_int_equal(lost(&r), 0);
-    assert_int_equal(profiles(&r), 3);
+    r->options.max_age_ms = RIG_HOUR / NS_PER_MS;
+    store_rig_reopen(r);
+    put_some(r, 0, 3);
+    put_some(r, 6 * 3600, 3);
+    store_maintain(r->store, RIG_T0 + 6 * RIG_HOUR);
+    store_rig_shell(r, "test $(ls *-count | wc -l) = 1");
+    store_rig_reopen(r);
+    assert_int_equal(store_rig_lost(r), 0);
+    assert_int_equal(store_rig_profiles(r), 3);
 }
 
 /* The log is open still, so that nothing is lost. */
-TEST(test_a_log_that_is_removed_while_it_is_open)
+TEST_ON(struct store_rig *r, test_a_log_that_is_removed_while_it_is_open)
 {
-    SCOPED(store_rig) r;
-    store_rig_init(&r);
-    put_some(&r, 0, 10);
-    run_shell(&r, "rm *-wal");
-    testing_log_expect(r.log, "was removed while it was open");
-    put_some(&r, 10, 10);
-    check_counts(&r, 20);
-    store_rig_reopen(&r);
-    check_counts(&r, 20);
-    assert_int_equal(lost(&r), 0);
+    put_some(r, 0, 10);
+    store_rig_shell(r, "rm *-wal");
+    testing_log_expect(r->log, "was removed while it was open");
+    put_some(r, 10, 10);
+    check_counts(r, 20);
+    store_rig_reopen(r);
+    check_counts(r, 20);
+    assert_int_equal(store_rig_lost(r), 0);
 }
 
 /* ---- the same profiles in two files ---------------------------------------------------------- */
 
-TEST(test_a_repeated_import_counts_once)
+TEST_ON(struct store_rig *r, test_a_repeated_import_counts_once)
 {
-    SCOPED(store_rig) r;
-    store_rig_init(&r);
-    r.options.max_bytes = 1; /* a stretch has a further file for each half of a MiB */
-    store_rig_reopen(&r);
+    r->options.max_bytes = 1; /* a stretch has a further file for each half of a MiB */
+    store_rig_reopen(r);
     for (int times = 0; times < 2; times++) {
         for (int64_t i = 0; i < 50; i++) {
-            rig_put_large(&r, LABELS, RIG_T0 + i * RIG_SECOND, 30000);
+            rig_put_large(r, LABELS, RIG_T0 + i * RIG_SECOND, 30000);
         }
     }
-    assert_true(r.store->n_files > 2);
-    check_counts(&r, 50);
-    assert_int_equal(store_rig_metric(&r, "profpull_store_duplicates_total{endpoint=\"local\"}"),
+    assert_true(r->store->n_files > 2);
+    check_counts(r, 50);
+    assert_int_equal(store_rig_metric(r, "profpull_store_duplicates_total{endpoint=\"local\"}"),
                      50);
     /* The same in stretches of another length. */
-    r.options.stretch_ms = 5 * 60 * MS_PER_S;
-    r.options.max_bytes = 0;
-    store_rig_reopen(&r);
+    r->options.stretch_ms = 5 * 60 * MS_PER_S;
+    r->options.max_bytes = 0;
+    store_rig_reopen(r);
     for (int64_t i = 0; i < 50; i++) {
-        rig_put_large(&r, LABELS, RIG_T0 + i * RIG_SECOND, 30000);
+        rig_put_large(r, LABELS, RIG_T0 + i * RIG_SECOND, 30000);
     }
-    check_counts(&r, 50);
+    check_counts(r, 50);
 }
 
 TEST(test_a_copied_file_counts_once)
 {
-    static const struct {
-        const char *command;
-        const char *reason;
-    } cases[] = {
+    static const struct text_case cases[] = {
         {"cp " FIRST " 20261122T000000Z-1h.2.db", "copy"},
         {"cp " FIRST " 20261122T000000Z-2h.db", "copy"},
         {"cp " FIRST " 20261122T010000Z-1h.db", "misplaced"},
@@ -318,15 +261,15 @@ TEST(test_a_copied_file_counts_once)
         put_some(&r, 0, 5);
         store_rig_reopen(&r);
         r.store = store_close(r.store);
-        run_shell(&r, "cp " FIRST " old.db");
+        store_rig_shell(&r, "cp " FIRST " old.db");
         store_rig_reopen(&r);
         put_some(&r, 5, 5);
         r.store = store_close(r.store);
-        run_shell(&r, cases[i].command);
+        store_rig_shell(&r, cases[i].text);
         testing_log_expect(r.log, "cannot be used");
         store_rig_reopen(&r);
-        CHECK_INT(faults(&r, cases[i].reason), 1, cases[i].command);
-        CHECK_INT(lost(&r), 0, cases[i].command);
+        CHECK_INT(store_rig_faults(&r, cases[i].want), 1, cases[i].text);
+        CHECK_INT(store_rig_lost(&r), 0, cases[i].text);
         check_counts(&r, 10);
         put_some(&r, 0, 10);
         put_some(&r, 10, 5);
@@ -336,25 +279,23 @@ TEST(test_a_copied_file_counts_once)
 }
 
 /* Files of a stretch that have different profiles are no copies, even if they begin alike. */
-TEST(test_files_of_one_time_are_no_copies)
+TEST_ON(struct store_rig *r, test_files_of_one_time_are_no_copies)
 {
-    SCOPED(store_rig) r;
     SCOPED(store_rig) other;
     char command[2048];
-    store_rig_init(&r);
     store_rig_init(&other);
-    put_some(&r, 0, 3);
+    put_some(r, 0, 3);
     put_some(&other, 0, 2);
     rig_put(&other, "__name__=cpu,service_name=t", RIG_T0 + 2 * RIG_SECOND, "x/count", rows, 1,
             NULL);
     other.store = store_close(other.store);
-    r.store = store_close(r.store);
+    r->store = store_close(r->store);
     (void)snprintf(command, sizeof(command),
                    "cp %s/" FIRST " 20261122T000000Z-1h.2.db && "
                    "cp %s/" FIRST "-data 20261122T000000Z-1h.2.db-data",
                    other.directory, other.directory);
-    run_shell(&r, command);
-    store_rig_reopen(&r);
-    assert_int_equal(faults(&r, "copy"), 0);
-    assert_int_equal(profiles(&r), 6);
+    store_rig_shell(r, command);
+    store_rig_reopen(r);
+    assert_int_equal(store_rig_faults(r, "copy"), 0);
+    assert_int_equal(store_rig_profiles(r), 6);
 }

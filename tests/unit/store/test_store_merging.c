@@ -108,7 +108,7 @@ TEST(test_merging_keeps_points_totals_and_ids)
     rig_merging(&r);
     put_hour(&r, "__name__=cpu,pod=a,service_name=s", first);
     put_hour(&r, "__name__=cpu,pod=b,service_name=s", second);
-    char *points = rig_scan(&r, RIG_POINTS, NULL, 0, 3600, "pod");
+    SCOPED_MEMORY char *points = rig_scan(&r, RIG_POINTS, NULL, 0, 3600, "pod");
     struct totals before = total(&r, 0, 3600);
     assert_int_equal(before.bodies, 480);
 
@@ -133,7 +133,6 @@ TEST(test_merging_keeps_points_totals_and_ids)
     rig_check(&r, RIG_POINTS, NULL, 0, 3600, "pod", points);
     rig_check(&r, RIG_BODIES, "{pod=\"a\",k=\"x\",__type__=\"cpu\"}", 0, 200, NULL,
               "0..300 1 part bytes\n");
-    free(points);
 }
 
 TEST(test_a_file_gets_smaller_by_merging)
@@ -148,9 +147,8 @@ TEST(test_a_file_gets_smaller_by_merging)
                                   .time_nanos = RIG_T0 + i * RIG_SECOND};
         const struct pprof_row rows[] = {{"a main", "", {1}}};
         SCOPED(buf) b = pprof_make(&spec, rows, 1);
-        char *text = calloc(SIZE, 1); /* a string that nothing refers to */
+        SCOPED_MEMORY char *text = calloc(SIZE, 1); /* a string that nothing refers to */
         put_msg(&b, 6, text, SIZE);
-        free(text);
         assert_int_equal(rig_put_bytes(&r, "__name__=cpu,service_name=s", RIG_T0 + i * RIG_SECOND,
                                        (struct sv){b.data, b.len}, PROFILE_PPROF, NULL),
                          STORE_TAKEN);

@@ -94,8 +94,7 @@ static void check(struct world *w, const char *row)
 {
     static const struct {
         const char *selector;
-        int64_t from;
-        int64_t until;
+        int64_t from, until;
     } cases[] = {{NULL, 0, ALL},
                  {"{service_name=\"a\"}", 0, ALL},
                  {"{service_name=~\"b|c\",pod!=\"p4\"}", 0, ALL},
@@ -105,14 +104,12 @@ static void check(struct world *w, const char *row)
                  {"{pod=\"p1\"}", HOUR, HOUR + 299}};
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct partial partial = {.parts = 0};
-        char *want = asking_text(w->all.store.store, NULL, cases[i].selector, cases[i].from,
-                                 cases[i].until, NULL);
-        char *got = asking_text(w->reader.store.store, &w->asking, cases[i].selector, cases[i].from,
-                                cases[i].until, &partial);
+        SCOPED_MEMORY char *want = asking_text(w->all.store.store, NULL, cases[i].selector,
+                                               cases[i].from, cases[i].until, NULL);
+        SCOPED_MEMORY char *got = asking_text(w->reader.store.store, &w->asking, cases[i].selector,
+                                              cases[i].from, cases[i].until, &partial);
         CHECK_STR(partial.why, "", row);
         CHECK_LINES(got, want, row);
-        free(want);
-        free(got);
     }
 }
 
@@ -135,70 +132,65 @@ static void maintain_all(struct world *w, int64_t seconds)
     store_maintain(w->all.store.store, w->bucket.now_ns);
 }
 
-TEST(peers_and_archive_answer_as_one_store_does)
+SETUP_OF(world)
+
+TEST_ON(struct world *w, peers_and_archive_answer_as_one_store_does)
 {
-    SCOPED(world) w;
-    world_init(&w);
-    put_hours(&w);
-    check(&w, "on disks");
-    assert_true(slices(&w) > 0);
-    maintain_all(&w, 10 * HOUR);
-    check(&w, "merged");
+    put_hours(w);
+    check(w, "on disks");
+    assert_true(slices(w) > 0);
+    maintain_all(w, 10 * HOUR);
+    check(w, "merged");
     /* One writer has archived, and the reader does not know it yet. */
-    archive_rig_round(&w.peers[0].archive, &w.bucket);
-    check(&w, "archived and not listed");
-    archive_rig_round(&w.reader, &w.bucket);
-    unsigned before = atomic_load(&w.peers[0].slices);
-    check(&w, "archived, listed, and on the disk");
-    assert_int_equal(atomic_load(&w.peers[0].slices), before);
+    archive_rig_round(&w->peers[0].archive, &w->bucket);
+    check(w, "archived and not listed");
+    archive_rig_round(&w->reader, &w->bucket);
+    unsigned before = atomic_load(&w->peers[0].slices);
+    check(w, "archived, listed, and on the disk");
+    assert_int_equal(atomic_load(&w->peers[0].slices), before);
     /* Another one has archived, and has lost its disk: the reader lists at once. */
-    archive_rig_round(&w.peers[1].archive, &w.bucket);
-    archive_rig_wipe(&w.peers[1].archive);
-    archive_rig_round(&w.peers[1].archive, &w.bucket);
-    check(&w, "no longer on the disk, and not listed");
-    archive_rig_round(&w.peers[2].archive, &w.bucket);
-    archive_rig_round(&w.reader, &w.bucket);
-    before = slices(&w);
-    check(&w, "all archived");
-    assert_int_equal(slices(&w), before);
+    archive_rig_round(&w->peers[1].archive, &w->bucket);
+    archive_rig_wipe(&w->peers[1].archive);
+    archive_rig_round(&w->peers[1].archive, &w->bucket);
+    check(w, "no longer on the disk, and not listed");
+    archive_rig_round(&w->peers[2].archive, &w->bucket);
+    archive_rig_round(&w->reader, &w->bucket);
+    before = slices(w);
+    check(w, "all archived");
+    assert_int_equal(slices(w), before);
 }
 
-TEST(profiles_that_arrive_late_are_read_beside_archived_ones)
+TEST_ON(struct world *w, profiles_that_arrive_late_are_read_beside_archived_ones)
 {
-    SCOPED(world) w;
-    world_init(&w);
-    put_hours(&w);
-    maintain_all(&w, 10 * HOUR);
+    put_hours(w);
+    maintain_all(w, 10 * HOUR);
     for (size_t i = 0; i < N; i++) {
-        archive_rig_round(&w.peers[i].archive, &w.bucket);
+        archive_rig_round(&w->peers[i].archive, &w->bucket);
     }
-    archive_rig_round(&w.reader, &w.bucket);
+    archive_rig_round(&w->reader, &w->bucket);
     /* Into a further file of the stretch. */
-    put(&w, 0, "__name__=cpu,pod=late,service_name=a", RIG_T0 + 77 * RIG_SECOND, 2);
-    check(&w, "late");
+    put(w, 0, "__name__=cpu,pod=late,service_name=a", RIG_T0 + 77 * RIG_SECOND, 2);
+    check(w, "late");
 }
 
-TEST(large_files_are_read_in_several_slices)
+TEST_ON(struct world *w, large_files_are_read_in_several_slices)
 {
-    SCOPED(world) w;
     char labels[128];
-    world_init(&w);
     for (int i = 0; i < 40; i++) {
         (void)snprintf(labels, sizeof(labels), "__name__=cpu,pod=p%03d,service_name=a", i);
-        put(&w, 0, labels, RIG_T0 + i * RIG_SECOND, 2);
-        rig_put_large(&w.peers[0].archive.store, labels, RIG_T0 + 400 * RIG_SECOND, 30000);
-        rig_put_large(&w.all.store, labels, RIG_T0 + 400 * RIG_SECOND, 30000);
+        put(w, 0, labels, RIG_T0 + i * RIG_SECOND, 2);
+        rig_put_large(&w->peers[0].archive.store, labels, RIG_T0 + 400 * RIG_SECOND, 30000);
+        rig_put_large(&w->all.store, labels, RIG_T0 + 400 * RIG_SECOND, 30000);
     }
-    w.asking.use.bytes_max = 1; /* the least that is asked for is 256 KiB */
+    w->asking.use.bytes_max = 1; /* the least that is asked for is 256 KiB */
     struct partial partial = {.parts = 0};
-    char *want = asking_text(w.all.store.store, NULL, NULL, 0, ALL, NULL);
-    char *got = asking_text(w.reader.store.store, &w.asking, NULL, 0, ALL, &partial);
+    SCOPED_MEMORY char *want = asking_text(w->all.store.store, NULL, NULL, 0, ALL, NULL);
+    char *got = asking_text(w->reader.store.store, &w->asking, NULL, 0, ALL, &partial);
     CHECK_LINES(got, want, "slices");
     CHECK_STR(partial.why, "", "slices");
-    free(want);
     free(got);
     /* Five scans of one file, one of which has 1.2 MB of bodies. */
-    assert_true(atomic_load(&w.peers[0].slices) >= 9);
+    assert_true(atomic_load(&w->peers[0].slices) >= 9);
 }
 
 static void archive_and_wipe(void *arg)
@@ -209,23 +201,21 @@ static void archive_and_wipe(void *arg)
     archive_rig_round(&w->peers[0].archive, &w->bucket);
 }
 
-TEST(a_file_that_moves_to_the_bucket_between_list_and_slice_is_found_there)
+TEST_ON(struct world *w, a_file_that_moves_to_the_bucket_between_list_and_slice_is_found_there)
 {
-    SCOPED(world) w;
-    world_init(&w);
-    put_some(&w, 1);
-    maintain_all(&w, 10 * HOUR);
-    uint16_t port = w.peers[0].server->port;
-    asking_hosts(&w.asking, &port, 1);
+    put_some(w, 1);
+    maintain_all(w, 10 * HOUR);
+    uint16_t port = w->peers[0].server->port;
+    asking_hosts(&w->asking, &port, 1);
     struct partial partial = {.parts = 0};
-    char *want = asking_text(w.peers[0].archive.store.store, NULL, NULL, 0, ALL, NULL);
-    w.peers[0].arg = &w;
-    w.peers[0].before_slice = archive_and_wipe;
-    char *got = asking_text(w.reader.store.store, &w.asking, NULL, 0, ALL, &partial);
+    SCOPED_MEMORY char *want =
+        asking_text(w->peers[0].archive.store.store, NULL, NULL, 0, ALL, NULL);
+    w->peers[0].arg = w;
+    w->peers[0].before_slice = archive_and_wipe;
+    SCOPED_MEMORY char *got =
+        asking_text(w->reader.store.store, &w->asking, NULL, 0, ALL, &partial);
     CHECK_STR(partial.why, "", "moved");
     CHECK_LINES(got, want, "moved");
-    free(want);
-    free(got);
 }
 
 static bool on_one(void *arg, const struct store_body *b)
@@ -234,25 +224,23 @@ static bool on_one(void *arg, const struct store_body *b)
     return true;
 }
 
-TEST(profiles_of_peers_are_found_by_id)
+TEST_ON(struct world *w, profiles_of_peers_are_found_by_id)
 {
-    SCOPED(world) w;
     char id[STORE_ID_LENGTH + 1];
     char got[STORE_ID_LENGTH + 1] = "";
     struct err err = ERR_INIT;
     struct partial partial = {.parts = 0};
     bool found = false;
-    world_init(&w);
-    put_hours(&w);
-    rig_put(&w.peers[2].archive.store, "__name__=cpu,service_name=z", RIG_T0 + 5 * RIG_SECOND,
+    put_hours(w);
+    rig_put(&w->peers[2].archive.store, "__name__=cpu,service_name=z", RIG_T0 + 5 * RIG_SECOND,
             "cpu/ns", rows, 2, id);
-    assert_true(store_get_partial(w.reader.store.store, sv_from(id), &w.asking.use, &partial,
+    assert_true(store_get_partial(w->reader.store.store, sv_from(id), &w->asking.use, &partial,
                                   &found, on_one, got, &err));
     assert_true(found);
     CHECK_STR(got, id, "id");
     CHECK_STR(partial.why, "", "id");
-    assert_true(store_get_partial(w.reader.store.store, SV("0199a3f1-8000-8abc-8000-000000000001"),
-                                  &w.asking.use, &partial, &found, on_one, got, &err));
+    assert_true(store_get_partial(w->reader.store.store, SV("0199a3f1-8000-8abc-8000-000000000001"),
+                                  &w->asking.use, &partial, &found, on_one, got, &err));
     assert_false(found);
 }
 
@@ -371,21 +359,17 @@ static void check_partial(struct world *w, const char *want, const char *row)
     uint16_t port = w->peers[0].server->port;
     struct partial partial = {.parts = 0};
     asking_hosts(&w->asking, &port, 1);
-    char *got = asking_text(w->reader.store.store, &w->asking, NULL, 0, ALL, &partial);
+    free(asking_text(w->reader.store.store, &w->asking, NULL, 0, ALL, &partial));
     assert_true(partial.parts > 0);
     if (strstr(partial.why, want) == NULL) {
         CHECK_STR(partial.why, want, row);
     }
     assert_non_null(strstr(partial.why, "127.0.0.1"));
-    free(got);
 }
 
-TEST(wrong_answers_make_the_answer_partial_and_name_the_peer)
+TEST_ON(struct world *w, wrong_answers_make_the_answer_partial_and_name_the_peer)
 {
-    static const struct {
-        const char *answer;
-        const char *want;
-    } cases[] = {
+    static const struct text_case cases[] = {
         {"HTTP/1.1 401 Unauthorized\r\nContent-Length: 0\r\n\r\n",
          "it answered HTTP 401: set the credentials of its section `query` under query.peers"},
         {"HTTP/1.1 404 Not Found\r\nContent-Length: 5\r\n\r\nnone\n",
@@ -399,11 +383,9 @@ TEST(wrong_answers_make_the_answer_partial_and_name_the_peer)
         {"HTTP/1.1 200 OK\r\nContent-Length: 90\r\n\r\nprofpull", ""},
         {"no HTTP at all\r\n\r\n", ""},
     };
-    SCOPED(world) w;
-    world_init(&w);
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        w.peers[0].answer = cases[i].answer;
-        check_partial(&w, cases[i].want, cases[i].answer);
+        w->peers[0].answer = cases[i].text;
+        check_partial(w, cases[i].want, cases[i].text);
     }
 }
 
@@ -428,61 +410,53 @@ TEST(slices_that_are_no_databases_make_the_answer_partial)
     }
 }
 
-TEST(a_peer_that_is_down_is_not_asked_again_at_once)
+TEST_ON(struct world *w, a_peer_that_is_down_is_not_asked_again_at_once)
 {
-    SCOPED(world) w;
-    world_init(&w);
-    put_hours(&w);
-    uint16_t ports[2] = {w.peers[0].server->port, 1};
+    put_hours(w);
+    uint16_t ports[2] = {w->peers[0].server->port, 1};
     struct partial partial = {.parts = 0};
-    asking_hosts(&w.asking, ports, 2);
-    char *want = asking_text(w.peers[0].archive.store.store, NULL, NULL, 0, ALL, NULL);
-    char *got = asking_text(w.reader.store.store, &w.asking, NULL, 0, ALL, &partial);
+    asking_hosts(&w->asking, ports, 2);
+    SCOPED_MEMORY char *want =
+        asking_text(w->peers[0].archive.store.store, NULL, NULL, 0, ALL, NULL);
+    SCOPED_MEMORY char *got =
+        asking_text(w->reader.store.store, &w->asking, NULL, 0, ALL, &partial);
     CHECK_LINES(got, want, "one is down");
     assert_non_null(strstr(partial.why, "peer http://127.0.0.1:1: "));
     assert_int_equal(
-        testing_metric(w.asking.metrics, "profpull_peer_requests_total{result=\"connect\"}"), 1);
-    assert_int_equal(testing_metric(w.asking.metrics, "profpull_peers_down"), 1);
-    assert_int_equal(testing_metric(w.asking.metrics, "profpull_peers"), 2);
-    free(want);
-    free(got);
+        testing_metric(w->asking.metrics, "profpull_peer_requests_total{result=\"connect\"}"), 1);
+    assert_int_equal(testing_metric(w->asking.metrics, "profpull_peers_down"), 1);
+    assert_int_equal(testing_metric(w->asking.metrics, "profpull_peers"), 2);
 }
 
-TEST(a_process_does_not_ask_itself)
+TEST_ON(struct world *w, a_process_does_not_ask_itself)
 {
-    SCOPED(world) w;
-    world_init(&w);
-    put_hours(&w);
-    uint16_t port = w.peers[0].server->port;
-    asking_hosts(&w.asking, &port, 1);
-    w.peers[0].instance = peering_id(w.asking.peering);
+    put_hours(w);
+    uint16_t port = w->peers[0].server->port;
+    asking_hosts(&w->asking, &port, 1);
+    w->peers[0].instance = peering_id(w->asking.peering);
     struct partial partial = {.parts = 0};
-    struct store *own = w.peers[0].archive.store.store;
-    archive_rig_round(&w.peers[0].archive, &w.bucket);
-    char *want = asking_text(own, NULL, NULL, 0, ALL, &partial);
-    char *got = asking_text(own, &w.asking, NULL, 0, ALL, &partial);
+    struct store *own = w->peers[0].archive.store.store;
+    archive_rig_round(&w->peers[0].archive, &w->bucket);
+    SCOPED_MEMORY char *want = asking_text(own, NULL, NULL, 0, ALL, &partial);
+    SCOPED_MEMORY char *got = asking_text(own, &w->asking, NULL, 0, ALL, &partial);
     CHECK_LINES(got, want, "itself");
     CHECK_STR(partial.why, "", "itself");
-    assert_int_equal(atomic_load(&w.peers[0].slices), 0);
-    assert_int_equal(atomic_load(&w.peers[0].lists), 1);
-    free(want);
-    free(got);
+    assert_int_equal(atomic_load(&w->peers[0].slices), 0);
+    assert_int_equal(atomic_load(&w->peers[0].lists), 1);
 }
 
-TEST(two_addresses_of_one_peer_count_once)
+TEST_ON(struct world *w, two_addresses_of_one_peer_count_once)
 {
-    SCOPED(world) w;
-    world_init(&w);
-    put_hours(&w);
-    uint16_t ports[2] = {w.peers[0].server->port, w.peers[0].server->port};
-    asking_hosts(&w.asking, ports, 2);
+    put_hours(w);
+    uint16_t ports[2] = {w->peers[0].server->port, w->peers[0].server->port};
+    asking_hosts(&w->asking, ports, 2);
     struct partial partial = {.parts = 0};
-    char *want = asking_text(w.peers[0].archive.store.store, NULL, NULL, 0, ALL, NULL);
-    char *got = asking_text(w.reader.store.store, &w.asking, NULL, 0, ALL, &partial);
+    SCOPED_MEMORY char *want =
+        asking_text(w->peers[0].archive.store.store, NULL, NULL, 0, ALL, NULL);
+    SCOPED_MEMORY char *got =
+        asking_text(w->reader.store.store, &w->asking, NULL, 0, ALL, &partial);
     CHECK_LINES(got, want, "twice");
     CHECK_STR(partial.why, "", "twice");
-    free(want);
-    free(got);
 }
 
 /* ---- names and members ------------------------------------------------------------------------

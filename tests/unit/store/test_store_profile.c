@@ -131,9 +131,8 @@ TEST_ON(struct query_rig *r, test_limits)
 {
     static const struct query_profile_options all;
     struct err err = ERR_INIT;
-    struct buf out;
     r->q.bytes_max = 1000;
-    buf_init(&out, 1 << 20);
+    SCOPED(buf) out = testing_buf(1 << 20);
     assert_false(query_profile(&r->q, &r->range, &r->type, &all, &out, &err));
     CHECK_INT(err.kind, ERR_LIMIT, "to work in");
     CHECK_CONTAINS(err.msg, r->ids[0], "which profile");
@@ -143,7 +142,6 @@ TEST_ON(struct query_rig *r, test_limits)
     assert_false(query_profile(&r->q, &r->range, &r->type, &all, &out, &err));
     CHECK_STR(err.msg, "a profile of more than 100 bytes", "");
     CHECK_INT(err.kind, ERR_LIMIT, "the result");
-    buf_done(&out);
 }
 
 /* ---- as google/pprof merges ------------------------------------------------------------------ */
@@ -153,7 +151,7 @@ TEST(test_merged_is_google_pprofs)
     SCOPED(query_rig) r;
     struct err err = ERR_INIT;
     SCOPED(buf) want = stored_file("merged123");
-    struct scratch *scratch = scratch_new();
+    SCOPED(scratch) *scratch = scratch_new();
     struct sv plain;
     size_t n;
     query_rig_init(&r);
@@ -177,5 +175,4 @@ TEST(test_merged_is_google_pprofs)
     assert_false(query_merged(&r.q, &(struct store_scan){.range = range}, &out, &n, &err));
     CHECK_CONTAINS(err.msg, "profile ", "");
     CHECK_INT(err.kind, ERR_INPUT, "of other types");
-    scratch_free(scratch);
 }

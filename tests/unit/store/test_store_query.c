@@ -39,9 +39,7 @@ TEST_ON(struct query_rig *r, test_label_names)
 TEST_ON(struct query_rig *r, test_label_values)
 {
     static const struct {
-        const char *name;
-        const char *selector;
-        const char *want;
+        const char *name, *selector, *want;
     } cases[] = {
         {"pod", "{service_name=\"vecdemo\"}", "a b"},
         {"pod", NULL, "a b c"},
@@ -149,13 +147,12 @@ static void check_tree(struct query_rig *r, const struct query_stacks *which, co
     struct err err = ERR_INIT;
     struct flamegraph fg;
     char text[QUERY_TEXT_MAX];
-    struct tree *t = query_tree(&r->q, &r->range, &r->type, which, &err);
+    SCOPED(tree) *t = query_tree(&r->q, &r->range, &r->type, which, &err);
     CHECK_STR(err.msg, "", row);
     assert_non_null(t);
     assert_true(tree_flamegraph(t, 0, r->q.arena, &fg, &err));
     flamegraph_text(&fg, 4, text, sizeof(text));
     CHECK_STR(text, want, row);
-    tree_free(t);
 }
 
 TEST_ON(struct query_rig *r, test_trees)
@@ -282,8 +279,7 @@ TEST_ON(struct query_rig *r, test_timelines)
     static const struct sv nope[] = {{"nope", 4}};
     static const struct {
         const char *name;
-        int64_t start;
-        int64_t end;
+        int64_t start, end;
         struct query_steps o;
         const char *want;
     } cases[] = {

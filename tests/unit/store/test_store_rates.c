@@ -41,12 +41,11 @@ static void put_cpu(struct rates_rig *r, const char *labels, int64_t second, int
                               .period_type = "cpu/nanoseconds",
                               .time_nanos = RIG_T0 + (second + skew_s) * RIG_SECOND,
                               .duration_nanos = duration_ms * NS_PER_MS};
-    struct buf b = pprof_make(&spec, rows, n);
+    SCOPED(buf) b = pprof_make(&spec, rows, n);
     struct store_put put;
     assert_int_equal(rig_put_bytes(&r->store, labels, RIG_T0 + second * RIG_SECOND,
                                    (struct sv){b.data, b.len}, PROFILE_PPROF, &put),
                      STORE_TAKEN);
-    buf_done(&b);
 }
 
 static void put_heap(struct rates_rig *r, const char *labels, int64_t second, int64_t alloc,
@@ -86,8 +85,7 @@ static struct query_rates ask_kinds(struct rates_rig *r, int64_t minutes, bool b
 static void check_values(const struct query_rates *rates, const char *service, size_t kind,
                          const char *want)
 {
-    struct buf out;
-    buf_init(&out, 10000);
+    SCOPED(buf) out = testing_buf(10000);
     for (size_t i = 0; i < rates->n; i++) {
         const double *v = rates->at[i].values[kind];
         for (size_t k = 0;
@@ -101,22 +99,21 @@ static void check_values(const struct query_rates *rates, const char *service, s
         }
     }
     CHECK_STR(out.data, want, service);
-    buf_done(&out);
 }
+
+SETUP_OF(rates_rig)
 
 /* Half a core in one pod and a quarter in the other, in profiles of ten seconds every fifteen: the
  * rate counts the ten seconds that were profiled, by the clock of the program. */
-TEST(test_cores_are_time_by_time_covered)
+TEST_ON(struct rates_rig *r, test_cores_are_time_by_time_covered)
 {
     static const struct pprof_row half = {"main", "", {500, 5000000000}};
     static const struct pprof_row quarter = {"main", "", {250, 2500000000}};
-    SCOPED(rates_rig) r;
-    rates_rig_init(&r);
     for (int64_t s = -30; s < 180; s += 15) {
-        put_cpu(&r, "__name__=process_cpu,pod=a,service_name=cart", s, 0, 10000, &half, 1);
-        put_cpu(&r, "__name__=process_cpu,pod=b,service_name=cart", s + 1, 8, 10000, &quarter, 1);
+        put_cpu(r, "__name__=process_cpu,pod=a,service_name=cart", s, 0, 10000, &half, 1);
+        put_cpu(r, "__name__=process_cpu,pod=b,service_name=cart", s + 1, 8, 10000, &quarter, 1);
     }
-    struct query_rates rates = ask_kinds(&r, 3, true);
+    struct query_rates rates = ask_kinds(r, 3, true);
     assert_int_equal(rates.n, 1);
     check_values(&rates, "cart", CPU, "7.5e+08 7.5e+08 7.5e+08");
     assert_true(query_rate_mean(rates.at[0].values[CPU], rates.n_steps) == 7.5e8);
@@ -124,99 +121,87 @@ TEST(test_cores_are_time_by_time_covered)
 }
 
 /* A program that is busy in one of four profiles: the ones without a sample cover time, too. */
-TEST(test_idle_profiles_cover_time)
+TEST_ON(struct rates_rig *r, test_idle_profiles_cover_time)
 {
     static const struct pprof_row busy = {"main", "", {400, 4000000000}};
-    SCOPED(rates_rig) r;
-    rates_rig_init(&r);
     for (int64_t s = 0; s < 120; s += 15) {
-        put_cpu(&r, "__name__=process_cpu,service_name=cron", s, 0, 10000, &busy,
+        put_cpu(r, "__name__=process_cpu,service_name=cron", s, 0, 10000, &busy,
                 s % 60 == 0 ? 1 : 0);
     }
-    struct query_rates rates = ask_kinds(&r, 2, true);
+    struct query_rates rates = ask_kinds(r, 2, true);
     check_values(&rates, "cron", CPU, "1e+08 1e+08");
     /* Queries that count profiles do not see them. */
-    rig_check(&r.store, RIG_POINTS, "{__type__=\"cpu\"}", 0, 60, "service_name",
+    rig_check(&r->store, RIG_POINTS, "{__type__=\"cpu\"}", 0, 60, "service_name",
               "cron 0 4000000000\ncron 60 4000000000\n");
-    rig_check(&r.store, RIG_BODIES, NULL, 1, 59, NULL, "");
+    rig_check(&r->store, RIG_BODIES, NULL, 1, 59, NULL, "");
 }
 
 /* Labels of samples split a profile into series, which together cover its time once. */
-TEST(test_series_of_one_profile_cover_its_time_once)
+TEST_ON(struct rates_rig *r, test_series_of_one_profile_cover_its_time_once)
 {
     static const struct pprof_row rows[] = {{"a", "route=x", {100, 1000000000}},
                                             {"b", "route=y", {200, 2000000000}},
                                             {"c", "", {300, 3000000000}}};
-    SCOPED(rates_rig) r;
-    rates_rig_init(&r);
     for (int64_t s = 0; s < 60; s += 15) {
         /* The route y is in one profile only. */
-        put_cpu(&r, "__name__=process_cpu,service_name=cart", s, 0, 10000, rows, 1);
+        put_cpu(r, "__name__=process_cpu,service_name=cart", s, 0, 10000, rows, 1);
     }
-    put_cpu(&r, "__name__=process_cpu,service_name=cart", 59, 0, 10000, rows, 3);
-    struct query_rates rates = ask_kinds(&r, 1, true);
+    put_cpu(r, "__name__=process_cpu,service_name=cart", 59, 0, 10000, rows, 3);
+    struct query_rates rates = ask_kinds(r, 1, true);
     /* (4 x 1 s + 6 s) / 50 s */
     check_values(&rates, "cart", CPU, "2e+08");
 }
 
-TEST(test_allocations_are_divided_by_the_time_since_the_profile_before)
+TEST_ON(struct rates_rig *r, test_allocations_are_divided_by_the_time_since_the_profile_before)
 {
-    SCOPED(rates_rig) r;
-    rates_rig_init(&r);
     for (int64_t s = -60; s < 180; s += 15) {
-        put_heap(&r, "__name__=memory,pod=a,service_name=cart", s, 15 * 1024, 1000);
+        put_heap(r, "__name__=memory,pod=a,service_name=cart", s, 15 * 1024, 1000);
     }
     /* Its first profile has nothing before it, so its value is not used, and comes in the middle of
      * its step; then it misses a minute, which the next one covers. */
-    put_heap(&r, "__name__=memory,pod=b,service_name=cart", 30, 999999, 500);
-    put_heap(&r, "__name__=memory,pod=b,service_name=cart", 150, 120 * 100, 700);
-    struct query_rates rates = ask_kinds(&r, 3, true);
+    put_heap(r, "__name__=memory,pod=b,service_name=cart", 30, 999999, 500);
+    put_heap(r, "__name__=memory,pod=b,service_name=cart", 150, 120 * 100, 700);
+    struct query_rates rates = ask_kinds(r, 3, true);
     check_values(&rates, "cart", ALLOC, "1074 1124 1124");
     check_values(&rates, "cart", INUSE, "1250 1500 1700");
 }
 
 /* A level is not summed over scrapes, but over instances; one that is scraped every other minute
  * counts in each, and one that has ended does not count any more. */
-TEST(test_levels_are_means_of_instances)
+TEST_ON(struct rates_rig *r, test_levels_are_means_of_instances)
 {
-    SCOPED(rates_rig) r;
-    rates_rig_init(&r);
     for (int64_t s = 0; s < 360; s += 10) {
-        put_heap(&r, "__name__=memory,pod=a,service_name=cart", s, 1, s % 20 == 0 ? 900 : 1100);
+        put_heap(r, "__name__=memory,pod=a,service_name=cart", s, 1, s % 20 == 0 ? 900 : 1100);
     }
-    put_heap(&r, "__name__=memory,pod=b,service_name=cart", 0, 1, 50);
-    put_heap(&r, "__name__=memory,pod=b,service_name=cart", 120, 1, 70);
-    struct query_rates rates = ask_kinds(&r, 6, true);
+    put_heap(r, "__name__=memory,pod=b,service_name=cart", 0, 1, 50);
+    put_heap(r, "__name__=memory,pod=b,service_name=cart", 120, 1, 70);
+    struct query_rates rates = ask_kinds(r, 6, true);
     check_values(&rates, "cart", INUSE, "1050 1050 1070 1070 1000 1000");
-    struct query_rates all = ask_kinds(&r, 6, false);
+    struct query_rates all = ask_kinds(r, 6, false);
     check_values(&all, "", INUSE, "1050 1050 1070 1070 1000 1000");
 }
 
 /* A pod takes the place of another in the middle of a step, in which both have profiles: there is
  * no peak. Neither is there a gap where the first one began or the last one ended. */
-TEST(test_a_pod_that_replaces_another_makes_no_peak)
+TEST_ON(struct rates_rig *r, test_a_pod_that_replaces_another_makes_no_peak)
 {
-    SCOPED(rates_rig) r;
-    rates_rig_init(&r);
     for (int64_t s = 90; s < 150; s += 10) {
-        put_heap(&r, "__name__=memory,pod=a,service_name=cart", s, 600, 1000);
+        put_heap(r, "__name__=memory,pod=a,service_name=cart", s, 600, 1000);
     }
     for (int64_t s = 150; s < 210; s += 10) {
-        put_heap(&r, "__name__=memory,pod=b,service_name=cart", s, 600, 1000);
+        put_heap(r, "__name__=memory,pod=b,service_name=cart", s, 600, 1000);
     }
-    struct query_rates rates = ask_kinds(&r, 6, true);
+    struct query_rates rates = ask_kinds(r, 6, true);
     check_values(&rates, "cart", INUSE, "- 1000 1000 1000 - -");
     check_values(&rates, "cart", ALLOC, "- 60 60 60 - -");
 }
 
-TEST(test_services_are_groups_and_gaps_stay)
+TEST_ON(struct rates_rig *r, test_services_are_groups_and_gaps_stay)
 {
-    SCOPED(rates_rig) r;
-    rates_rig_init(&r);
-    put_heap(&r, "__name__=memory,service_name=a", 0, 1, 1);
-    put_heap(&r, "__name__=memory,service_name=a", 15 * 60, 1, 3);
-    put_heap(&r, "__name__=memory,service_name=b", 60, 1, 2);
-    struct query_rates rates = ask_kinds(&r, 16, true);
+    put_heap(r, "__name__=memory,service_name=a", 0, 1, 1);
+    put_heap(r, "__name__=memory,service_name=a", 15 * 60, 1, 3);
+    put_heap(r, "__name__=memory,service_name=b", 60, 1, 2);
+    struct query_rates rates = ask_kinds(r, 16, true);
     assert_int_equal(rates.n, 2);
     assert_false(rates.is_cut);
     check_values(&rates, "a", INUSE, "1 - - - - - - - - - - - - - - 3");
@@ -227,32 +212,30 @@ TEST(test_services_are_groups_and_gaps_stay)
                 query_rate_mean(rates.at[1].values[INUSE], 16) == 2);
 }
 
-TEST(test_limits_of_rates)
+TEST_ON(struct rates_rig *r, test_limits_of_rates)
 {
     struct err err = ERR_INIT;
     struct query_rates rates;
     struct query_rate_kind kinds[KINDS];
-    SCOPED(rates_rig) r;
-    rates_rig_init(&r);
     name_kinds(kinds);
-    put_heap(&r, "__name__=memory,service_name=a", 0, 1, 1);
+    put_heap(r, "__name__=memory,service_name=a", 0, 1, 1);
     struct query_range range = {T0_MS, T0_MS + 2000 * MINUTE_MS, NULL};
     const struct query_rate_options o = {.kinds = kinds, .n_kinds = KINDS, .step_ms = MINUTE_MS};
-    assert_false(query_rates(&r.q, &range, &o, &rates, &err));
+    assert_false(query_rates(&r->q, &range, &o, &rates, &err));
     CHECK_STR(err.msg, "expected at most 1000 steps, got 2000", "steps");
     err = (struct err)ERR_INIT;
     range.end_ms = T0_MS + MINUTE_MS;
-    put_heap(&r, "__name__=memory,service_name=b", 0, 1, 1);
+    put_heap(r, "__name__=memory,service_name=b", 0, 1, 1);
     const struct query_rate_options few = {.kinds = kinds,
                                            .n_kinds = KINDS,
                                            .step_ms = MINUTE_MS,
                                            .instances_max = 3,
                                            .by_service = true};
-    assert_true(query_rates(&r.q, &range, &few, &rates, &err));
+    assert_true(query_rates(&r->q, &range, &few, &rates, &err));
     assert_true(rates.is_cut);
     check_values(&rates, "a", INUSE, "1");
-    r.q.bytes_max = 1000;
-    assert_false(query_rates(&r.q, &range, &o, &rates, &err));
+    r->q.bytes_max = 1000;
+    assert_false(query_rates(&r->q, &range, &o, &rates, &err));
     assert_int_equal(err.kind, ERR_LIMIT);
 }
 
@@ -278,22 +261,20 @@ TEST(test_types_are_measured_by_what_they_are)
     }
 }
 
-TEST(test_versions_are_dated_by_their_first_profile)
+TEST_ON(struct rates_rig *r, test_versions_are_dated_by_their_first_profile)
 {
-    SCOPED(rates_rig) r;
     struct err err = ERR_INIT;
     struct query_versions versions;
-    rates_rig_init(&r);
-    put_heap(&r, "__name__=memory,pod=a,service_name=cart,version=v1", 0, 1, 1);
-    put_heap(&r, "__name__=memory,pod=a,service_name=cart,version=v1", 30, 1, 1);
-    put_heap(&r, "__name__=memory,pod=c,service_name=cart,version=v2", 4000, 1, 1);
-    put_heap(&r, "__name__=memory,pod=b,service_name=cart,version=v2", 3700, 1, 1);
-    put_heap(&r, "__name__=memory,pod_template_hash=5f,service_name=web", 60, 1, 1);
-    put_heap(&r, "__name__=memory,pod_template_hash=5f,service_git_ref=abc,service_name=web", 90, 1,
+    put_heap(r, "__name__=memory,pod=a,service_name=cart,version=v1", 0, 1, 1);
+    put_heap(r, "__name__=memory,pod=a,service_name=cart,version=v1", 30, 1, 1);
+    put_heap(r, "__name__=memory,pod=c,service_name=cart,version=v2", 4000, 1, 1);
+    put_heap(r, "__name__=memory,pod=b,service_name=cart,version=v2", 3700, 1, 1);
+    put_heap(r, "__name__=memory,pod_template_hash=5f,service_name=web", 60, 1, 1);
+    put_heap(r, "__name__=memory,pod_template_hash=5f,service_git_ref=abc,service_name=web", 90, 1,
              1);
-    put_heap(&r, "__name__=memory,service_name=old", 60, 1, 1);
+    put_heap(r, "__name__=memory,service_name=old", 60, 1, 1);
     const struct query_range range = {T0_MS, T0_MS + 7200 * MS_PER_S, NULL};
-    assert_true(query_versions(&r.q, &range, &versions, &err));
+    assert_true(query_versions(&r->q, &range, &versions, &err));
     SCOPED(buf) out = testing_buf(10000);
     for (size_t i = 0; i < versions.n; i++) {
         const struct query_version *v = &versions.at[i];

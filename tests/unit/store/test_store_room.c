@@ -31,13 +31,6 @@ static uint64_t size_of(const struct store_rig *r, const char *suffix)
     return sum;
 }
 
-static uint64_t profiles(const struct store_rig *r)
-{
-    struct store_stats stats;
-    store_stats(r->store, &stats);
-    return stats.profiles;
-}
-
 /* ---- retention ------------------------------------------------------------------------------- */
 
 struct load {
@@ -66,8 +59,8 @@ static void put_one(struct store_rig *r, int64_t ns, struct sv data)
  * Returns how many. */
 static uint64_t put_load(struct store_rig *r, const struct load *l)
 {
-    struct buf large = l->bytes > 0 ? rig_large(l->bytes)
-                                    : pprof_make(&(struct pprof_spec){.types = "x/count"}, rows, 2);
+    const struct pprof_spec spec = {.types = "x/count"};
+    SCOPED(buf) body = l->bytes > 0 ? rig_large(l->bytes) : pprof_make(&spec, rows, 2);
     uint64_t n = 0;
     int64_t round = 0;
     for (int64_t ns = 0; ns < l->seconds * RIG_SECOND; ns += 60 * RIG_SECOND / l->per_minute) {
@@ -75,11 +68,10 @@ static uint64_t put_load(struct store_rig *r, const struct load *l)
             round = ns / RIG_SECOND / ROUND_S;
             store_maintain(r->store, RIG_T0 + ns);
         }
-        put_one(r, ns, (struct sv){large.data, large.len});
+        put_one(r, ns, (struct sv){body.data, body.len});
         n++;
     }
     store_maintain(r->store, RIG_T0 + l->seconds * RIG_SECOND);
-    buf_done(&large);
     return n;
 }
 
@@ -100,72 +92,68 @@ TEST(test_retention_leaves_what_fits)
         uint64_t n = put_load(&r, &loads[i]);
         char text[64];
         (void)snprintf(text, sizeof(text), "load %zu", i);
-        CHECK_INT(profiles(&r), n, text);
+        CHECK_INT(store_rig_profiles(&r), n, text);
         assert_true(size_of(&r, "") < loads[i].max_bytes);
     }
 }
 
+SETUP_OF(store_rig)
+
 /* When more comes than fits, all but an eighth of max_bytes is left, and no more than it. */
-TEST(test_retention_leaves_most_of_what_it_may)
+TEST_ON(struct store_rig *r, test_retention_leaves_most_of_what_it_may)
 {
     const struct load load = {8 * MIB, 600, 300, 10000};
-    SCOPED(store_rig) r;
-    store_rig_init(&r);
-    r.options.max_bytes = load.max_bytes;
-    store_rig_reopen(&r);
-    uint64_t n = put_load(&r, &load);
-    uint64_t left = profiles(&r);
+    r->options.max_bytes = load.max_bytes;
+    store_rig_reopen(r);
+    uint64_t n = put_load(r, &load);
+    uint64_t left = store_rig_profiles(r);
     assert_true(left < n);
-    assert_in_range(size_of(&r, ".db") + size_of(&r, "-data"), load.max_bytes * 3 / 4,
+    assert_in_range(size_of(r, ".db") + size_of(r, "-data"), load.max_bytes * 3 / 4,
                     load.max_bytes);
     assert_true(left > load.max_bytes * 2 / 3 / 11000);
 }
 
 /* ---- logs ------------------------------------------------------------------------------------ */
 
-TEST(test_a_log_has_a_limit_and_is_emptied)
+TEST_ON(struct store_rig *r, test_a_log_has_a_limit_and_is_emptied)
 {
-    SCOPED(store_rig) r;
     uint64_t largest = 0;
-    store_rig_init(&r);
-    r.options.max_bytes = 64 * MIB;
-    store_rig_reopen(&r);
+    r->options.max_bytes = 64 * MIB;
+    store_rig_reopen(r);
     for (int64_t i = 0; i < 200; i++) {
-        rig_put(&r, "__name__=cpu,service_name=s", RIG_T0 + i * RIG_SECOND, "x/count", rows, 2,
+        rig_put(r, "__name__=cpu,service_name=s", RIG_T0 + i * RIG_SECOND, "x/count", rows, 2,
                 NULL);
         /* A query commits the transaction. */
-        free(rig_scan(&r, RIG_SERIES, NULL, 0, 1, NULL));
+        free(rig_scan(r, RIG_SERIES, NULL, 0, 1, NULL));
         if (i % 50 == 49) {
-            store_maintain(r.store, RIG_T0);
-            assert_int_equal(size_of(&r, "-wal"), 0);
+            store_maintain(r->store, RIG_T0);
+            assert_int_equal(size_of(r, "-wal"), 0);
         }
-        uint64_t now = size_of(&r, "-wal");
+        uint64_t now = size_of(r, "-wal");
         largest = now > largest ? now : largest;
     }
     /* The log of 50 commits. */
     assert_in_range(largest, MIB / 2, MIB + MIB / 4);
-    assert_in_range(size_of(&r, ".db"), 1, 200 * 6 * 1024);
+    assert_in_range(size_of(r, ".db"), 1, 200 * 6 * 1024);
 }
 
 /* A process that was killed leaves a log, and the next one empties it though nothing is written. */
-TEST(test_the_log_of_an_earlier_process_is_emptied)
+TEST_ON(struct store_rig *r, test_the_log_of_an_earlier_process_is_emptied)
 {
-    SCOPED(store_rig) r;
     SCOPED(store_rig) copy;
-    store_rig_init(&r);
     store_rig_init(&copy);
     for (int64_t i = 0; i < 20; i++) {
-        rig_put(&r, "__name__=cpu,service_name=s", RIG_T0 + i * RIG_SECOND, "x/count", rows, 2,
+        rig_put(r, "__name__=cpu,service_name=s", RIG_T0 + i * RIG_SECOND, "x/count", rows, 2,
                 NULL);
     }
-    free(rig_scan(&r, RIG_SERIES, NULL, 0, 1, NULL));
-    assert_true(size_of(&r, "-wal") > 4096);
+    free(rig_scan(r, RIG_SERIES, NULL, 0, 1, NULL));
+    assert_true(size_of(r, "-wal") > 4096);
     copy.store = store_close(copy.store);
     char command[1024];
-    (void)snprintf(command, sizeof(command), "cp %s/*.db* %s", r.directory, copy.directory);
+    (void)snprintf(command, sizeof(command), "cp %s/*.db* %s", r->directory, copy.directory);
     assert_int_equal(system(command), 0);
     store_rig_reopen(&copy);
-    assert_int_equal(profiles(&copy), 20);
+    assert_int_equal(store_rig_profiles(&copy), 20);
     store_maintain(copy.store, RIG_T0);
     assert_int_equal(size_of(&copy, "-wal"), 0);
 }
@@ -188,8 +176,7 @@ static void init_on_disk(struct store_rig *r, const char *size)
         r->options.metrics = NULL;
         metrics_free(r->metrics);
         testing_log_done(r->log);
-        testing_rmdir(r->directory);
-        free(r->directory);
+        testing_directory_leave(&r->directory);
         skip();
     }
     store_rig_reopen(r);
@@ -205,7 +192,7 @@ static void done_on_disk(struct store_rig *r)
 /* Puts profiles of 3 KB until the disk is full; returns how many were taken. */
 static int64_t fill(struct store_rig *r, int64_t from)
 {
-    struct buf b = rig_large(3000);
+    SCOPED(buf) b = rig_large(3000);
     struct store_put put;
     int64_t n = 0;
     while (rig_put_bytes(r, "__name__=cpu,service_name=s", RIG_T0 + (from + n) * RIG_SECOND,
@@ -213,7 +200,6 @@ static int64_t fill(struct store_rig *r, int64_t from)
         n++;
     }
     CHECK_CONTAINS(put.problem, "the disk is full", "");
-    buf_done(&b);
     return n;
 }
 
@@ -228,7 +214,7 @@ TEST(test_a_store_fills_a_small_disk_and_recovers)
     assert_true(size_of(&r, ".db") + size_of(&r, "-data") > 12 * MIB);
     /* The next process finds all of them, and the disk as full. */
     store_rig_reopen(&r);
-    assert_int_equal(profiles(&r), first);
+    assert_int_equal(store_rig_profiles(&r), first);
     assert_int_equal(fill(&r, first), 0);
     /* A limit makes room, for the next hour too. */
     r.options.max_bytes = 1024 * MIB;
@@ -249,7 +235,7 @@ TEST(test_a_small_disk_stands_for_max_bytes)
     r.options.max_bytes = load.max_bytes;
     store_rig_reopen(&r);
     uint64_t n = put_load(&r, &load);
-    assert_true(profiles(&r) < n);
+    assert_true(store_rig_profiles(&r) < n);
     assert_in_range(size_of(&r, ".db") + size_of(&r, "-data"), 10 * MIB, 14 * MIB);
     done_on_disk(&r);
 }

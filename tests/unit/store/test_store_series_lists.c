@@ -113,12 +113,10 @@ static void check_services(struct store_rig *r, const char *selector, int64_t fr
     struct err err = ERR_INIT;
     struct selector *s = selector != NULL ? selector_parse(sv_from(selector), &err) : NULL;
     struct store_range range = {from_ns, until_ns, .selector = s};
-    struct buf out;
-    buf_init(&out, 4096);
+    SCOPED(buf) out = testing_buf(4096);
     buf_puts(&out, "");
     assert_true(store_each_series(r->store, &range, on_series, &out, &err));
     CHECK_STR(out.data, want, row);
-    buf_done(&out);
     selector_free(s);
 }
 
@@ -131,65 +129,61 @@ static int idle_readers(const struct store *s)
     return n;
 }
 
-TEST(series_of_sealed_files_need_no_open_file)
+SETUP_OF(store_rig)
+
+TEST_ON(struct store_rig *r, series_of_sealed_files_need_no_open_file)
 {
     static const char *const services[] = {"a", "b", "a", "c"};
     const int64_t until = RIG_T0 + 100 * RIG_HOUR;
-    SCOPED(store_rig) r;
-    store_rig_init(&r);
-    put_sealed(&r, services, 4);
-    check_services(&r, NULL, RIG_T0, until, "a b c ", "read");
-    assert_int_equal(idle_readers(r.store), 4);
-    store_readers_close(r.store, NULL);
-    check_services(&r, NULL, RIG_T0, until, "a b c ", "from memory");
-    check_services(&r, "{service_name=\"b\"}", RIG_T0, until, "b ", "from memory, selected");
-    assert_int_equal(idle_readers(r.store), 0);
+    put_sealed(r, services, 4);
+    check_services(r, NULL, RIG_T0, until, "a b c ", "read");
+    assert_int_equal(idle_readers(r->store), 4);
+    store_readers_close(r->store, NULL);
+    check_services(r, NULL, RIG_T0, until, "a b c ", "from memory");
+    check_services(r, "{service_name=\"b\"}", RIG_T0, until, "b ", "from memory, selected");
+    assert_int_equal(idle_readers(r->store), 0);
     /* A file that the range covers in part is opened, if it has the series. */
-    check_services(&r, "{service_name=\"a\"}", RIG_T0 + 2 * RIG_SECOND, until, "a ", "in part");
-    assert_int_equal(idle_readers(r.store), 1);
+    check_services(r, "{service_name=\"a\"}", RIG_T0 + 2 * RIG_SECOND, until, "a ", "in part");
+    assert_int_equal(idle_readers(r->store), 1);
     /* One service opens only its files. */
-    store_readers_close(r.store, NULL);
+    store_readers_close(r->store, NULL);
     struct err err = ERR_INIT;
     struct selector *only_c = selector_parse(SV("{service_name=\"c\"}"), &err);
     struct store_range range = {RIG_T0, until, .selector = only_c};
     struct rig_text t;
     rig_text_init(&t, NULL);
-    assert_true(store_each_point(r.store, &range, rig_on_point, &t, &err));
-    assert_int_equal(idle_readers(r.store), 1);
+    assert_true(store_each_point(r->store, &range, rig_on_point, &t, &err));
+    assert_int_equal(idle_readers(r->store), 1);
     buf_done(&t.out);
     selector_free(only_c);
 }
 
-TEST(late_profiles_of_a_sealed_file_are_found)
+TEST_ON(struct store_rig *r, late_profiles_of_a_sealed_file_are_found)
 {
     static const char *const services[] = {"a", "b"};
     const int64_t until = RIG_T0 + 100 * RIG_HOUR;
-    SCOPED(store_rig) r;
-    store_rig_init(&r);
-    put_sealed(&r, services, 2);
-    check_services(&r, NULL, RIG_T0, until, "a b ", "sealed");
-    check_services(&r, NULL, RIG_T0, until, "a b ", "from memory");
-    rig_put(&r, "__name__=cpu,service_name=late", RIG_T0 + 9 * RIG_SECOND, "cpu/ns", rows, 1, NULL);
-    check_services(&r, NULL, RIG_T0, until, "a late b ", "late");
-    store_maintain(r.store, RIG_T0 + 100 * RIG_HOUR);
-    check_services(&r, NULL, RIG_T0, until, "a late b ", "sealed again");
-    check_services(&r, NULL, RIG_T0, until, "a late b ", "from memory again");
+    put_sealed(r, services, 2);
+    check_services(r, NULL, RIG_T0, until, "a b ", "sealed");
+    check_services(r, NULL, RIG_T0, until, "a b ", "from memory");
+    rig_put(r, "__name__=cpu,service_name=late", RIG_T0 + 9 * RIG_SECOND, "cpu/ns", rows, 1, NULL);
+    check_services(r, NULL, RIG_T0, until, "a late b ", "late");
+    store_maintain(r->store, RIG_T0 + 100 * RIG_HOUR);
+    check_services(r, NULL, RIG_T0, until, "a late b ", "sealed again");
+    check_services(r, NULL, RIG_T0, until, "a late b ", "from memory again");
 }
 
-TEST(a_file_that_was_replaced_is_read_again)
+TEST_ON(struct store_rig *r, a_file_that_was_replaced_is_read_again)
 {
+    SCOPED(store_rig) other;
     static const char *const services[] = {"a", "b"};
     static const char *const others[] = {"x"};
     const int64_t until = RIG_T0 + 100 * RIG_HOUR;
-    SCOPED(store_rig) r;
-    SCOPED(store_rig) other;
-    store_rig_init(&r);
     store_rig_init(&other);
-    put_sealed(&r, services, 2);
+    put_sealed(r, services, 2);
     put_sealed(&other, others, 1);
-    check_services(&r, NULL, RIG_T0, until, "a b ", "before");
-    check_services(&r, NULL, RIG_T0, until, "a b ", "before, from memory");
+    check_services(r, NULL, RIG_T0, until, "a b ", "before");
+    check_services(r, NULL, RIG_T0, until, "a b ", "before, from memory");
     store_readers_close(other.store, NULL);
-    assert_int_equal(rename(other.store->files[0]->path, r.store->files[0]->path), 0);
-    check_services(&r, NULL, RIG_T0, until, "x b ", "after");
+    assert_int_equal(rename(other.store->files[0]->path, r->store->files[0]->path), 0);
+    check_services(r, NULL, RIG_T0, until, "x b ", "after");
 }

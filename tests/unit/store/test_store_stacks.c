@@ -44,10 +44,9 @@ static int64_t add(struct rig *r, const struct store_body *body, size_t column)
 static int64_t add_file(struct rig *r, const char *name, size_t column)
 {
     struct stored s;
-    struct buf b = stored_file(name);
+    SCOPED(buf) b = stored_file(name);
     stored_init(&s, (struct sv){b.data, b.len}, column);
     int64_t sum = add(r, &s.body, column);
-    buf_done(&b);
     return sum;
 }
 
@@ -55,10 +54,9 @@ static int64_t add_rows(struct rig *r, const struct pprof_row *rows, size_t n)
 {
     const struct pprof_spec spec = {.types = "samples/count cpu/nanoseconds"};
     struct stored s;
-    struct buf b = pprof_make(&spec, rows, n);
+    SCOPED(buf) b = pprof_make(&spec, rows, n);
     stored_init(&s, (struct sv){b.data, b.len}, 1);
     int64_t sum = add(r, &s.body, 1);
-    buf_done(&b);
     return sum;
 }
 
@@ -140,8 +138,7 @@ TEST(test_call_site)
 TEST(test_names)
 {
     static const struct {
-        const char *raw;
-        const char *name;
+        const char *raw, *name;
     } cases[] = {
         {"sort.Do[go.shape.int]", "sort.Do"},
         {"sort.Do[go.shape.int].func1", "sort.Do.func1"},
@@ -166,8 +163,7 @@ TEST(test_names)
 /* A location of two lines, the inner function first, with its fields in this order. */
 static void put_location(struct buf *out, const char *order)
 {
-    struct buf m;
-    buf_init(&m, TEXT_MAX);
+    SCOPED(buf) m = testing_buf(TEXT_MAX);
     uint64_t function = 1;
     for (const char *p = order; *p != '\0'; p++) {
         const unsigned char line[] = {8, (unsigned char)function, 16, 9};
@@ -188,7 +184,6 @@ static void put_location(struct buf *out, const char *order)
         }
     }
     wire_put_bytes(out, PROFILE_LOCATION, m.data, m.len);
-    buf_done(&m);
 }
 
 /* The order of fields does not matter, and neither does how the ids of a sample are written. */
@@ -328,8 +323,7 @@ TEST(test_samples_of_a_series)
         {.sample_labels = NULL, .n_sample_labels = 0, .column = 0},
     };
     static const struct {
-        size_t first;
-        size_t n;
+        size_t first, n;
         int64_t sum;
     } cases[] = {{0, 1, 17}, {0, 2, 21}, {1, 1, 4}, {2, 1, 40}, {3, 1, 0}, {0, 4, 61}};
     const struct pprof_spec spec = {.types = "samples/count cpu/nanoseconds"};
@@ -386,7 +380,7 @@ TEST(test_limits)
     int64_t sum;
     SCOPED(buf) b = stored_file("p1");
     stored_init(&s, (struct sv){b.data, b.len}, 1);
-    struct tree *t = tree_new(TREE_TEST_MAX, &err);
+    SCOPED(tree) *t = tree_new(TREE_TEST_MAX, &err);
     struct stacks *small = stacks_new(t, &all, 100, &err);
     assert_non_null(small);
     assert_false(stacks_add(small, &s.body, 1, &sum, &err));
@@ -411,7 +405,6 @@ TEST(test_limits)
     CHECK_STR(err.msg, "needs more than 2000 bytes of working memory", "");
     CHECK_INT(err.kind, ERR_LIMIT, "");
     stacks_free(stacks);
-    tree_free(t);
 }
 
 /* ---- stacks that Go's runtime cut off -------------------------------------------------------- */
@@ -460,10 +453,7 @@ static const struct query_stacks as_recorded = {.as_recorded = true};
 TEST(test_cut_stacks_get_their_roots)
 {
     static const struct {
-        const char *row;
-        const char *types;
-        const char *file;
-        const char *spy;
+        const char *row, *types, *file, *spy;
         int deepest;
         const char *want;
     } cases[] = {
@@ -499,10 +489,9 @@ TEST(test_cut_stacks_get_their_roots)
         const struct pprof_spec spec = {.types = cases[i].types, .file = cases[i].file};
         const struct label spy = {SV("pyroscope_spy"),
                                   cases[i].spy != NULL ? sv_from(cases[i].spy) : SV("")};
-        struct buf b = pprof_make(&spec, rows, 3);
+        SCOPED(buf) b = pprof_make(&spec, rows, 3);
         struct sv data = {b.data, b.len};
         check_roots(&all, data, cases[i].spy != NULL ? &spy : NULL, cases[i].want, cases[i].row);
-        buf_done(&b);
         for (size_t k = 0; k < 3; k++) {
             buf_done(&frames[k]);
         }
@@ -514,9 +503,7 @@ TEST(test_cut_stacks_get_their_roots)
 TEST(test_cut_stacks_are_those_of_pyroscope)
 {
     static const struct {
-        const char *file;
-        const char *repaired;
-        const char *recorded;
+        const char *file, *repaired, *recorded;
     } cases[] = {
         {"heap", "365: f0 1166 f1 5019 f2 123 f3 4461 f4 1252",
          "469: f0 1166 f1 5022 f2 814 f3 2978 f4 2041"},
@@ -546,13 +533,13 @@ TEST(test_cut_stacks_that_repeat)
     const struct pprof_row rows[] = {{frames[0].data, "", {1, 1}}, {frames[1].data, "", {1, 2}}};
     const struct pprof_spec spec = {.types = "alloc_objects/count alloc_space/bytes",
                                     .file = "a.go"};
-    struct buf b = pprof_make(&spec, rows, 2);
+    SCOPED(buf) b = pprof_make(&spec, rows, 2);
     struct sv data = {b.data, b.len};
     check_roots(&all, data, NULL, "64: r15 1 r7 2", "two that depend on each other");
     stored_init(&s, data, 1);
     size_t refused = 0;
     for (size_t max = 1024; max < WORK_MAX; max *= 2) {
-        struct tree *t = tree_new(TREE_TEST_MAX, &err);
+        SCOPED(tree) *t = tree_new(TREE_TEST_MAX, &err);
         struct stacks *stacks = stacks_new(t, &all, max, &err);
         int64_t sum;
         if (stacks != NULL && !stacks_add(stacks, &s.body, 1, &sum, &err)) {
@@ -561,10 +548,8 @@ TEST(test_cut_stacks_that_repeat)
         }
         err_clear(&err);
         stacks_free(stacks);
-        tree_free(t);
     }
     assert_true(refused > 0);
-    buf_done(&b);
     for (size_t k = 0; k < 2; k++) {
         buf_done(&frames[k]);
     }

@@ -113,8 +113,7 @@ static enum survey_state check_first(struct fake *f, struct err *err)
         }
     }
     survey_done(&s);
-    testing_rmdir(directory);
-    free(directory);
+    testing_directory_leave(&directory);
     return state;
 }
 
@@ -133,10 +132,9 @@ TEST(every_kind_of_damage_is_found)
     CHECK_CONTAINS(err.msg, "damaged: the hash of its bytes is", "one bit");
     o->data[o->n / 2] ^= 1;
     /* A database that was written again has another ETag than the index says. */
-    char *copy = malloc(o->n);
+    SCOPED_MEMORY char *copy = malloc(o->n);
     memcpy(copy, o->data, o->n);
     fake_set(&f, o->key, copy, o->n);
-    free(copy);
     assert_int_equal(check_first(&f, &err), SURVEY_DAMAGED);
     CHECK_CONTAINS(err.msg, "the ETag of the index is not that of the database", "written again");
     /* The index. */
@@ -248,10 +246,9 @@ static void check_reader(struct fake *f, const char *want, const char *row)
     archive_rig_reader(&reader, f);
     archive_rig_round(&reader, f);
     struct partial partial = {.parts = 0};
-    char *got = archive_rig_text(&reader, &partial);
+    SCOPED_MEMORY char *got = archive_rig_text(&reader, &partial);
     CHECK_STR(got, want, row);
     CHECK_STR(partial.why, "", row);
-    free(got);
 }
 
 TEST(a_directory_is_pushed_whole)
@@ -260,7 +257,7 @@ TEST(a_directory_is_pushed_whole)
     SCOPED(archive_rig) r;
     struct err err = ERR_INIT;
     struct archive_pushed pushed;
-    char *want = make_directory(&r, &f);
+    SCOPED_MEMORY char *want = make_directory(&r, &f);
     f.now_ns = clock_wall_ns();
     assert_true(push(&r, &f, "laptop", &pushed, &err));
     CHECK_STR(err.msg, "", "push");
@@ -280,10 +277,8 @@ TEST(a_directory_is_pushed_whole)
     check_reader(&f, want, "again");
     /* The directory still opens as a store. */
     store_rig_reopen(&r.store);
-    char *got = archive_rig_text(&r, NULL);
+    SCOPED_MEMORY char *got = archive_rig_text(&r, NULL);
     CHECK_STR(got, want, "directory");
-    free(got);
-    free(want);
 }
 
 TEST(a_push_that_ends_at_any_request_can_be_repeated)
@@ -296,7 +291,7 @@ TEST(a_push_that_ends_at_any_request_can_be_repeated)
             struct archive_pushed pushed;
             char row[64];
             (void)snprintf(row, sizeof(row), "request %u, %d", k, effective);
-            char *want = make_directory(&r, &f);
+            SCOPED_MEMORY char *want = make_directory(&r, &f);
             f.now_ns = clock_wall_ns();
             f.fail_after = k;
             f.effective = effective;
@@ -311,7 +306,6 @@ TEST(a_push_that_ends_at_any_request_can_be_repeated)
             assert_int_equal(fake_count(&f, "laptop/data/"), 3);
             assert_int_equal(fake_count(&f, "laptop/index/"), 3);
             check_reader(&f, want, row);
-            free(want);
             if (done) {
                 assert_true(k > 12);
                 return;
@@ -327,19 +321,16 @@ TEST(a_name_that_is_in_use_is_refused)
     SCOPED(archive_rig) r;
     struct err err = ERR_INIT;
     struct archive_pushed pushed;
-    char *want = make_directory(&r, &f);
+    free(make_directory(&r, &f));
     f.now_ns = clock_wall_ns();
-    static const struct {
-        const char *text;
-        const char *why;
-    } beats[] = {
+    static const struct text_case beats[] = {
         {"profpull archive heartbeat 1\n0123\n", "a process that runs writes under this name"},
         {"profpull archive heartbeat 9\n0123\n", "from a newer version, or from another program"},
         {"hello", "from a newer version, or from another program"}};
     for (size_t i = 0; i < sizeof(beats) / sizeof(beats[0]); i++) {
         fake_set(&f, "laptop/heartbeat", beats[i].text, strlen(beats[i].text));
         assert_false(push(&r, &f, "laptop", &pushed, &err));
-        CHECK_CONTAINS(err.msg, beats[i].why, beats[i].text);
+        CHECK_CONTAINS(err.msg, beats[i].want, beats[i].text);
         assert_int_equal(f.n, 1);
     }
     /* The process has ended long ago. */
@@ -347,7 +338,6 @@ TEST(a_name_that_is_in_use_is_refused)
     fake_set(&f, "laptop/heartbeat", beats[0].text, strlen(beats[0].text));
     assert_true(push(&r, &f, "laptop", &pushed, &err));
     assert_int_equal(pushed.files, 3);
-    free(want);
 }
 
 TEST(a_directory_that_is_in_use_or_missing_is_refused)
@@ -356,7 +346,7 @@ TEST(a_directory_that_is_in_use_or_missing_is_refused)
     SCOPED(archive_rig) r;
     struct err err = ERR_INIT;
     struct archive_pushed pushed;
-    char *want = make_directory(&r, &f);
+    free(make_directory(&r, &f));
     store_rig_reopen(&r.store);
     assert_false(push(&r, &f, "laptop", &pushed, &err));
     CHECK_CONTAINS(err.msg, "another process", "in use");
@@ -374,7 +364,6 @@ TEST(a_directory_that_is_in_use_or_missing_is_refused)
     assert_false(push(&r, &f, "../x", &pushed, &err));
     CHECK_CONTAINS(err.msg, "expected a name of letters", "name");
     assert_int_equal(f.n, 0);
-    free(want);
 }
 
 /* A damaged file is left out and named; the others are pushed. */
@@ -385,7 +374,7 @@ TEST(a_damaged_file_is_left_out)
     struct err err = ERR_INIT;
     struct archive_pushed pushed;
     char path[4096];
-    char *want = make_directory(&r, &f);
+    free(make_directory(&r, &f));
     f.now_ns = clock_wall_ns();
     (void)snprintf(path, sizeof(path), "%s/" FIRST ".db", r.store.directory);
     int fd = open(path, O_WRONLY | O_CLOEXEC);
@@ -397,5 +386,4 @@ TEST(a_damaged_file_is_left_out)
     assert_int_equal(pushed.left, 1);
     CHECK_CONTAINS(pushed.why, FIRST ".db: ", "left out");
     assert_int_equal(fake_count(&f, FIRST), 0);
-    free(want);
 }

@@ -48,8 +48,7 @@ static inline struct profile *make_gauge(int series, int64_t at_ms, size_t size)
 {
     char id[24];
     (void)snprintf(id, sizeof(id), "%d", series);
-    char *data = calloc(1, size);
-    assert_non_null(data);
+    char *data = testing_memory(size);
     struct labels *l = testing_labels(table, "__name__", "goroutine", "id", id, NULL);
     struct profile *p = profile_new(l, data, size);
     assert_non_null(p);

@@ -83,8 +83,7 @@ static inline struct labels *labels_of(const struct pair *pairs, size_t n)
 /* A profile of the ten seconds from WALL_S with a copy of the data; takes over the labels. */
 static inline struct profile *profile_of(struct labels *l, const char *data, size_t size)
 {
-    char *copy = malloc(size + 1);
-    assert_non_null(copy);
+    char *copy = testing_memory(size + 1);
     memcpy(copy, data, size);
     struct profile *p = profile_new(l, copy, size);
     assert_non_null(p);

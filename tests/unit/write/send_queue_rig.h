@@ -19,8 +19,7 @@ static inline struct profile *make_of(int id, const char *tenant, int64_t scrape
 {
     char name[16];
     (void)snprintf(name, sizeof(name), "%d", id);
-    char *data = malloc(size);
-    assert_non_null(data);
+    char *data = testing_memory(size);
     memset(data, 'p', size);
     struct labels *l = tenant == NULL
                            ? testing_labels(table, "id", name, NULL)

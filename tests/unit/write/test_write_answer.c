@@ -380,8 +380,7 @@ static struct answer answer_of(const struct protocol *protocol, long status, con
 TEST(test_every_code)
 {
     static const struct {
-        const char *grpc;
-        const char *connect;
+        const char *grpc, *connect;
         enum answer_class at_422;
         enum answer_class at_500; /* of push */
         enum answer_scope scope;

@@ -101,9 +101,8 @@ static void serve(struct server_conn *c)
             !parse_u64(sv_from(length), 1 << 24, &n)) {
             return;
         }
-        char *body = malloc(n + 1);
+        SCOPED_MEMORY char *body = malloc(n + 1);
         bool ok = server_read_body(c, body, n) && answer_one(c, s, body, n);
-        free(body);
         if (!ok) {
             return;
         }

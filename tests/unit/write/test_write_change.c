@@ -94,8 +94,7 @@ static struct config *config_of(const struct rig *r, const char *write)
 static int setup(void **state)
 {
     struct err err = ERR_INIT;
-    struct rig *r = calloc(1, sizeof(*r));
-    assert_non_null(r);
+    struct rig *r = testing_memory(sizeof(*r));
     for (size_t i = 0; i < 2; i++) {
         atomic_init(&r->manners[i].status, 200);
         r->servers[i] = server_new(answer, &r->manners[i]);
@@ -144,8 +143,7 @@ static int teardown(void **state)
     intern_stats(r->in, &count, &bytes);
     intern_free(r->in);
     testing_log_done(r->log);
-    testing_rmdir(r->dir);
-    free(r->dir);
+    testing_directory_leave(&r->dir);
     free(r);
     return count != 0; /* a profile was not released */
 }

@@ -121,10 +121,7 @@ TEST(test_cpu_form)
 TEST(test_sample_type_configs)
 {
     static const struct {
-        const char *id;
-        const char *type;
-        const char *aggregation;
-        const char *config;
+        const char *id, *type, *aggregation, *config;
     } rows[] = {
         {"memory", "memory", "sum",
          "{\"alloc_objects\":{\"units\":\"objects\"},\"alloc_space\":{\"units\":\"bytes\"},"
@@ -166,8 +163,7 @@ TEST(test_sample_type_configs)
 TEST(test_names)
 {
     static const struct {
-        const char *id;
-        const char *service, *name, *value;
+        const char *id, *service, *name, *value;
         const char *want; /* decoded */
     } rows[] = {
         {"dash in the name", "application-demo", "region", "cn",
@@ -463,9 +459,7 @@ TEST(test_profefe_query)
 /* The types that profefe knows; the rest is "other", and a label keeps its name. */
 TEST(test_profefe_types)
 {
-    static const struct {
-        const char *name, *want;
-    } rows[] = {
+    static const struct text_case rows[] = {
         {"process_cpu", "&type=cpu&labels=&"},
         {"memory", "&type=heap&labels=&"},
         {"allocs", "&type=heap&labels=&"},
@@ -480,9 +474,9 @@ TEST(test_profefe_types)
     struct bytes cpu = from_hex(cpu_hex);
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct example e = profefe_of(
-            testing_labels(table, "service_name", "s", "__name__", rows[i].name, NULL), &cpu);
+            testing_labels(table, "service_name", "s", "__name__", rows[i].text, NULL), &cpu);
         build(&e);
-        CHECK_CONTAINS(url_of(&e), rows[i].want, rows[i].name);
+        CHECK_CONTAINS(url_of(&e), rows[i].want, rows[i].text);
         release(&e.sent);
     }
 }

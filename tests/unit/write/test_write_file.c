@@ -50,8 +50,7 @@ static int teardown(void **state)
     struct fixture *f = *state;
     sink_unref(f->sink);
     intern_free(f->in);
-    testing_rmdir(f->dir);
-    free(f->dir);
+    testing_directory_leave(&f->dir);
     return 0;
 }
 
@@ -60,8 +59,7 @@ static struct profile *make(struct fixture *f, const char *service, const char *
 {
     struct labels *l = testing_labels(f->in, "service_name", service, "__name__", type, "instance",
                                       "10.1.2.3:6060", "quote", "a\"b", NULL);
-    char *copy = malloc(size + 1);
-    assert_non_null(copy);
+    char *copy = testing_memory(size + 1);
     memcpy(copy, data, size);
     struct profile *p = profile_new(l, copy, size);
     assert_non_null(p);

@@ -53,8 +53,7 @@ TEST(test_many_in_order)
 {
     size_t n = 200000;
     struct heap h = {.first = NULL};
-    struct heap_node *nodes = calloc(n, sizeof(*nodes));
-    assert_non_null(nodes);
+    SCOPED_MEMORY struct heap_node *nodes = testing_memory(n * sizeof(*nodes));
     for (size_t i = 0; i < n; i++) {
         nodes[i].key = i;
         heap_add(&h, &nodes[i]);
@@ -64,5 +63,4 @@ TEST(test_many_in_order)
         heap_remove(&h, h.first);
     }
     assert_null(h.first);
-    free(nodes);
 }

@@ -92,14 +92,13 @@ TEST_WITH(test_tenant_of_the_request, setup, teardown)
     config.tenant_id = "by-key";
     CHECK_INT(sv_eq_str(request_tenant(&config, SV("")), "by-key"), true, "");
     CHECK_INT(sv_eq_str(request_tenant(&config, SV("x")), "x"), true, "");
-    struct labels *l = testing_labels(table, LABEL_TENANT, "own", NULL);
+    SCOPED(labels) *l = testing_labels(table, LABEL_TENANT, "own", NULL);
     struct config_pairs external = {.n = 0};
     CHECK_INT(sv_eq_str(series_tenant(l, &external), "own"), true, "");
     external = (struct config_pairs){.at = &label, .n = 1};
     CHECK_INT(sv_eq_str(series_tenant(l, &external), "by-label"), true, "");
     label.value = "no tenant";
     CHECK_INT(series_tenant(l, &external).n, 0, "not valid");
-    labels_unref(l);
 }
 
 /* Beyond so many tenants at a time, further ones share a backoff, and say so. */

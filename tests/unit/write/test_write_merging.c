@@ -114,7 +114,7 @@ TEST_WITH(under_way, setup, teardown)
     for (int i = 0; i < 5; i++) {
         send_queue_put(q, make_delta(i / 4, 0, 1, 1, i), i);
     }
-    struct merge_candidate *plan = NULL;
+    SCOPED_MEMORY struct merge_candidate *plan = NULL;
     CHECK_INT(merging_plan(q, 5, &plan), 1, "one group has several");
     struct merge_job *job = merging_take(q, &plan[0]);
     assert_non_null(job);
@@ -131,7 +131,6 @@ TEST_WITH(under_way, setup, teardown)
     CHECK_INT(sums_of(send_item_profile(it)).counter, 4, "");
     send_queue_done(q, it, &all_well, 5);
     CHECK_INT(balance(q).queued_bytes, 0, "");
-    free(plan);
 }
 
 /* Puts series 1 with these bytes as its parts and merges until nothing more happens. */

@@ -312,7 +312,7 @@ static void check_request(unsigned compression)
     assert_true(has_header(&r, "X-Scope-OrgID", "team-a"));
     assert_int_equal(has_header(&r, "Content-Encoding", "gzip"), compression == OTLP_GZIP);
     CHECK_INT(r.n_messages, 2, "messages");
-    struct scratch *scratch = scratch_new();
+    SCOPED(scratch) *scratch = scratch_new();
     struct sv plain;
     assert_true(
         gzip_plain(scratch, (struct sv){r.body[1].data, r.body[1].len}, 1 << 20, 0, &plain, NULL));
@@ -323,7 +323,6 @@ static void check_request(unsigned compression)
     assert_true(sv_eq(sv_of(profiles[0]->original_payload), (struct sv){p->data, p->size}));
     CHECK_INT(profiles[1]->original_payload.len, 0, "the others do not have it");
     otlp__export_request__free_unpacked(m, NULL);
-    scratch_free(scratch);
     request_done(&r);
     series_done(&s);
 }
@@ -369,8 +368,7 @@ TEST_WITH(test_answers, setup, teardown)
 #define JSON_PARTIAL "{\"partialSuccess\":{\"rejectedProfiles\":\"2\",\"errorMessage\":\"stale\"}}"
     static const struct {
         long status;
-        const char *type;
-        const char *body;
+        const char *type, *body;
         enum answer_class class;
         uint64_t refused;
         const char *text;

@@ -156,8 +156,7 @@ TEST(test_ids_and_period_type)
  * text, the second only a number without a key. With `odd_ids`, the location has the id 900. */
 static struct buf with_keyless_labels(bool odd_ids)
 {
-    struct buf b;
-    buf_init(&b, 1 << 10);
+    struct buf b = testing_buf(1 << 10);
     buf_append(&b,
                "\x32\x00\x32\x07samples\x32\x05"
                "count\x32\x01"

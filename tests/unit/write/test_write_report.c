@@ -25,8 +25,7 @@ static void fixture_init(struct fixture *f, const char *expected)
     f->report.conditions = f->conditions = conditions_new();
     assert_non_null(f->conditions);
     testing_log_expect(f->log, expected);
-    char *data = malloc(1);
-    assert_non_null(data);
+    char *data = testing_memory(1);
     f->profile = profile_new(testing_labels(table, "service_name", "s", NULL), data, 1);
     assert_non_null(f->profile);
 }

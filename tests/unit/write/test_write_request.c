@@ -120,9 +120,7 @@ TEST_WITH(test_tenant, setup, teardown)
 {
     static const struct config_pair headers[] = {{"x-scope-orgid", "from-header"}};
     static const struct {
-        const char *name;
-        const char *label;
-        const char *endpoint;
+        const char *name, *label, *endpoint;
         size_t n_headers;
         const char *want;
     } cases[] = {

@@ -136,8 +136,7 @@ TEST_WITH(test_note_is_limited, setup, teardown)
     release(&s);
 
     /* One that always stays may be too long by itself. */
-    SCOPED_MEMORY char *longest = malloc(S3_NOTE_MAX + 1);
-    assert_non_null(longest);
+    SCOPED_MEMORY char *longest = testing_memory(S3_NOTE_MAX + 1);
     memset(longest, 'v', S3_NOTE_MAX);
     longest[S3_NOTE_MAX] = '\0';
     pairs[0].value = longest;

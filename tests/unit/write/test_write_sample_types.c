@@ -30,9 +30,7 @@
 TEST(test_types_of_each_profile)
 {
     static const struct {
-        const char *name;
-        const char *types;
-        const char *want;
+        const char *name, *types, *want;
         size_t stored;
     } rows[] = {
         /* Go */
@@ -144,7 +142,7 @@ TEST(test_request_of_another_runtime)
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct pprof_spec spec = {.types = rows[i].types, .file = "/app/server.js"};
         SCOPED(buf) plain = pprof_make(&spec, one_row, 1);
-        struct scratch *scratch = scratch_new();
+        SCOPED(scratch) *scratch = scratch_new();
         struct sv packed;
         assert_true(gzip_deflate(scratch, (struct sv){plain.data, plain.len}, &packed));
         struct sent s;
@@ -157,7 +155,6 @@ TEST(test_request_of_another_runtime)
         CHECK_CONTAINS(s.request.tail.data, rows[i].want, "gzip");
         CHECK_CONTAINS(s.request.url.data, "&spyName=nodespy&", rows[i].name);
         release(&s);
-        scratch_free(scratch);
     }
 }
 
@@ -211,8 +208,7 @@ TEST(test_what_deepflow_would_not_store)
 TEST(test_languages)
 {
     static const struct {
-        const char *file;
-        const char *spy;
+        const char *file, *spy;
     } rows[] = {
         {"/usr/lib/go/src/net/http/server.go", "gospy"},
         {"App.java", "javaspy"},

@@ -487,8 +487,7 @@ TEST(every_call_fails_once)
             }
             bool failed = r.faults.failed > 0;
             rig_done(&r);
-            testing_rmdir(dir);
-            free(dir);
+            testing_directory_leave(&dir);
             if (!failed) {
                 break;
             }

@@ -103,8 +103,7 @@ static void put32(uint8_t *p, uint32_t v)
 TEST(newer_versions)
 {
     static const struct {
-        uint32_t version;
-        uint32_t size;
+        uint32_t version, size;
         enum spool_header_kind kind;
     } cases[] = {
         {2, 512, SPOOL_HEADER_NEWER},      {2, 20, SPOOL_HEADER_NEWER},
@@ -191,7 +190,7 @@ TEST(label_sets)
 {
     SCOPED(intern) *in = intern_new();
     SCOPED(labels_builder) *b = labels_builder_new(in);
-    struct labels *l =
+    SCOPED(labels) *l =
         testing_labels(in, "__name__", "memory", "a", "\xff\n\"", "service_name", "x/y", NULL);
     bool memory;
     SCOPED(buf) out = testing_buf(1 << 16);
@@ -220,7 +219,6 @@ TEST(label_sets)
         labels_unref(got);
     }
     CHECK_INT(whole, 3, "prefixes that are label sets");
-    labels_unref(l);
 }
 
 TEST(acknowledgements)

@@ -55,8 +55,7 @@ static void send_all(struct outage *o)
 static void end(struct outage *o)
 {
     rig_done(&o->r);
-    testing_rmdir(o->dir);
-    free(o->dir);
+    testing_directory_leave(&o->dir);
 }
 
 /* So late that all of them are old. */

@@ -591,7 +591,7 @@ TEST_ON(struct rig *f, test_retry_after_is_passed_on)
     testing_log_expect(f->log, "endpoint fails, retrying");
     start(f);
     put(f, 1, 1);
-    char *text = NULL;
+    SCOPED_MEMORY char *text = NULL;
     const struct timespec pause = {.tv_nsec = 1000000};
     for (int i = 0; i < PATIENCE_S * 1000; i++) {
         free(text);
@@ -612,7 +612,6 @@ TEST_ON(struct rig *f, test_retry_after_is_passed_on)
     CHECK_INT(ledger(f, 0).dropped[DROP_SHUTDOWN], 1, "");
     text = render(f);
     CHECK_CONTAINS(text, "profpull_write_requests_total{endpoint=\"main\",result=\"429\"} 1", "");
-    free(text);
 }
 
 TEST_ON(struct rig *f, test_no_type)
