@@ -50,15 +50,9 @@ func TestSlowAdminClients(t *testing.T) {
 	t.Parallel()
 	var targets []string
 	for i := 0; i < 1000; i++ {
-		targets = append(targets, fmt.Sprintf(`"127.8.%d.%d:1"`, i/250, 1+i%250))
+		targets = append(targets, fmt.Sprintf("127.8.%d.%d:1", i/250, 1+i%250))
 	}
-	p := run(t, `
-scrape_configs:
-  - job_name: many
-    scrape_interval: 1h
-    static_configs: [{targets: [`+strings.Join(targets, ", ")+`]}]
-write: [{url: "http://127.0.0.1:1"}]
-`)
+	p := run(t, scraping(jobAt("many", "scrape_interval: 1h", targets...), "url: http://127.0.0.1:1"))
 	addr := strings.TrimPrefix(p.admin, "http://")
 	var made atomic.Int64
 	stop := make(chan struct{})

@@ -152,18 +152,9 @@ func TestRestartsUnderLoad(t *testing.T) {
 	types := map[string]string{"memory": "heap", "mutex": "mutex", "block": "block"}
 	counters := []string{"alloc_objects", "alloc_space", "contentions", "delay"}
 	cmd := launch()
-	p := run(t, `
-global: {scrape_interval: 500ms}
-scrape_configs:
-  - job_name: restarts
-    profiles:
-      process_cpu: {enabled: false}
-      goroutine: {enabled: false}
-      # Without a collection Go's heap profile lags; /allocs does not know gc=1.
-      memory: {path: /debug/pprof/heap, params: {gc: "1"}}
-    static_configs:
-      - {targets: ["`+address+`"], labels: {service_name: loadgen}}
-`+writeTo(server))
+	// Without a collection Go's heap profile lags; /allocs does not know gc=1.
+	p := run(t, scraping(jobAt("loadgen", "scrape_interval: 500ms, profiles: {process_cpu: {enabled: false}, goroutine: {enabled: false}, "+
+		`memory: {path: /debug/pprof/heap, params: {gc: "1"}}}`, address), to(server)))
 	for round := 0; round <= restarts; round++ {
 		before := p.metrics().sum("profpull_delta_total", "result", "delta")
 		reaches(t, "some deltas of each type", float64(9+3*(round%4)),

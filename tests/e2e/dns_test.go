@@ -56,19 +56,10 @@ func TestDeadNameServer(t *testing.T) {
 	good := newTarget(t, target.Options{})
 	var names []string
 	for i := 0; i < 1100; i++ {
-		names = append(names, fmt.Sprintf("%q", fmt.Sprintf("dead-%d.zone.test:6060", i)))
+		names = append(names, fmt.Sprintf("dead-%d.zone.test:6060", i))
 	}
-	p := startUnder(t, wrapper, `
-global: {scrape_interval: 10s, scrape_timeout: 10s}
-scrape_configs:
-  - job_name: dead
-    profiles: {memory: {enabled: false}, block: {enabled: false}, mutex: {enabled: false}, process_cpu: {enabled: false}}
-    static_configs: [{targets: [`+strings.Join(names, ", ")+`], labels: {service_name: dead}}]
-  - job_name: good
-    scrape_interval: 1s
-    profiles: {process_cpu: {enabled: false}}
-    static_configs:
-`+staticTargets("good", good)+writeTo(server))
+	p := startUnder(t, wrapper, "global: {scrape_interval: 10s, scrape_timeout: 10s}\n"+scraping(jobAt("dead", "profiles: "+oneSnapshot, names...)+
+		job("good", "scrape_interval: 1s, profiles: {process_cpu: {enabled: false}}", good), to(server)))
 	p.waitUp()
 	p.waitMetric(1000, "profpull_http_in_flight", "client", "scrape")
 	threads, files := p.threads(), p.openFiles()

@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 
@@ -28,25 +27,17 @@ func TestHostileTargets(t *testing.T) {
 	}
 	server := newPyroscope(t, pyroscope.Options{})
 	good := newTarget(t, target.Options{})
-	var jobs strings.Builder
+	jobs := ""
 	peers := map[string]*hostile.Peer{}
 	for _, k := range kinds {
 		peer, err := hostile.Start(k.kind)
 		must(t, err)
 		t.Cleanup(peer.Down)
 		peers[string(k.kind)] = peer
-		fmt.Fprintf(&jobs, `  - {job_name: %s, %s static_configs: [{targets: ["%s"], labels: {service_name: bad}}],
-     profiles: {memory: {enabled: false}, block: {enabled: false}, mutex: {enabled: false}, process_cpu: {enabled: false}}}
-`, k.kind, k.keys, peer.Addr())
+		jobs += jobAt(string(k.kind), k.keys+" profiles: "+oneSnapshot, peer.Addr())
 	}
-	p := run(t, `
-global: {scrape_interval: 2s, scrape_timeout: 10s}
-scrape_configs:
-`+jobs.String()+`  - job_name: good
-    scrape_interval: 1s
-    profiles: {process_cpu: {enabled: false}}
-    static_configs:
-`+staticTargets("good", good)+writeTo(server))
+	jobs += job("good", "scrape_interval: 1s, profiles: {process_cpu: {enabled: false}}", good)
+	p := run(t, "global: {scrape_interval: 2s, scrape_timeout: 10s}\n"+scraping(jobs, to(server)))
 	failures := func(job string) float64 {
 		return p.metrics().sum("profpull_scrapes_total", "job", job, "result", "failed")
 	}
@@ -82,21 +73,10 @@ func TestHTTP2Floods(t *testing.T) {
 		peer, err := hostile.Start(kind)
 		must(t, err)
 		t.Cleanup(peer.Down)
-		bad = append(bad, fmt.Sprintf("%q", peer.Addr()))
+		bad = append(bad, peer.Addr())
 	}
-	p := run(t, `
-global: {scrape_interval: 1s, scrape_timeout: 10s}
-scrape_configs:
-  - job_name: bad
-    scheme: https
-    enable_http2: true
-    tls_config: {insecure_skip_verify: true}
-    profiles: {memory: {enabled: false}, block: {enabled: false}, mutex: {enabled: false}, process_cpu: {enabled: false}}
-    static_configs: [{targets: [`+strings.Join(bad, ", ")+`], labels: {service_name: bad}}]
-  - job_name: good
-    profiles: {process_cpu: {enabled: false}}
-    static_configs:
-`+staticTargets("good", good)+writeTo(server))
+	p := run(t, "global: {scrape_interval: 1s, scrape_timeout: 10s}\n"+scraping(jobAt("bad", "scheme: https, enable_http2: true, tls_config: {insecure_skip_verify: true}, profiles: "+oneSnapshot, bad...)+
+		job("good", "profiles: {process_cpu: {enabled: false}}", good), to(server)))
 	// A libcurl that ends such calls itself (that of Debian 13 does) leaves nothing to cut.
 	alone := 0
 	p.wait("both to fail", func() string {

@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"sync"
@@ -46,18 +45,8 @@ func TestScrapesLeaveADeadConnection(t *testing.T) {
 	served.StartTLS()
 	t.Cleanup(served.Close)
 	server := newPyroscope(t, pyroscope.Options{})
-	p := run(t, fmt.Sprintf(`
-global: {scrape_interval: 500ms, scrape_timeout: 500ms}
-scrape_configs:
-  - job_name: dead
-    scheme: https
-    enable_http2: true
-    tls_config: {insecure_skip_verify: true}
-    profiles: `+oneSnapshot+`
-    static_configs:
-      - targets: [%q]
-write: [{name: main, url: %q}]
-`, served.Listener.Addr(), server.URL()))
+	p := run(t, scraping(jobAt("dead", "scrape_interval: 500ms, scrape_timeout: 500ms, scheme: https, enable_http2: true, "+
+		"tls_config: {insecure_skip_verify: true}, profiles: "+oneSnapshot, served.Listener.Addr().String()), to(server)))
 	p.wait("scrapes on another connection", func() string {
 		mu.Lock()
 		defer mu.Unlock()

@@ -54,20 +54,8 @@ func TestOldProfiles(t *testing.T) {
 	t.Parallel()
 	target := serveOldProfiles(t)
 	server := newPyroscope(t, pyroscope.Options{})
-	p := run(t, `
-scrape_configs:
-  - job_name: cpp
-    scrape_interval: 2s
-    profiles:
-      memory: {enabled: false}
-      block: {enabled: false}
-      goroutine: {enabled: false}
-      mutex: {enabled: false}
-      process_cpu: {path: /pprof/profile}
-      heap: {enabled: true, path: /pprof/heap}
-      custom: [{name: cut, path: /cut}]
-    static_configs: [{targets: ["`+target+`"], labels: {service_name: shop/cpp}}]
-`+writeTo(server))
+	p := run(t, scraping(jobAt("shop/cpp", "scrape_interval: 2s, profiles: "+only("process_cpu: {path: /pprof/profile}, "+
+		"heap: {enabled: true, path: /pprof/heap}, custom: [{name: cut, path: /cut}]"), target), to(server)))
 	of := func(name string) func(*pyroscope.Received) bool {
 		return func(r *pyroscope.Received) bool { return r.Name() == name }
 	}

@@ -34,12 +34,7 @@ func TestFewDescriptors(t *testing.T) {
 	}
 	server := newPyroscope(t, pyroscope.Options{})
 	targets := newTargets(t, 100, target.Options{})
-	p := startUnder(t, []string{prlimit, "--nofile=220:220", "--"}, `
-global: {scrape_interval: 5s}
-scrape_configs:
-  - job_name: few
-    static_configs:
-`+staticTargets("few", targets...)+writeTo(server))
+	p := startUnder(t, []string{prlimit, "--nofile=220:220", "--"}, scraping(job("few", "scrape_interval: 5s", targets...), to(server)))
 	p.waitUp()
 	begin := time.Now()
 	waitProfiles(t, server, 500, nil)

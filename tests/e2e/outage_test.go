@@ -89,13 +89,7 @@ func compareSums(want, got map[string]int64) string {
 
 // Few profiles a second: a slow machine too has the time to merge what the endpoints do not take.
 func outageConfig(targets []*target.Target, write string) string {
-	return `
-global: {scrape_interval: 400ms}
-scrape_configs:
-  - job_name: outage
-    profiles: {process_cpu: {enabled: false}}
-    static_configs:
-` + staticTargets("outage", targets...) + "write:\n" + write
+	return scraping(job("outage", "scrape_interval: 400ms, profiles: {process_cpu: {enabled: false}}", targets...)) + write
 }
 
 // One of two endpoints is down for many times the time that its queue could bridge. When it is back,

@@ -198,18 +198,9 @@ func TestParcaWithoutStatus(t *testing.T) {
 			return nil
 		}
 	}
-	p := run(t, `
-global: {scrape_interval: 1s}
-scrape_configs:
-  - job_name: cut
-    profiles: `+oneSnapshot+`
-    static_configs:
-`+staticTargets("cut", someTargets(t, 1)...)+`
-write:
-  - {name: plain, url: "`+plain.URL()+`", protocol: parca, retry: {min_backoff: 5ms, max_backoff: 10ms}}
-  - {name: secure, url: "`+secure.URL()+`", protocol: parca, retry: {min_backoff: 5ms, max_backoff: 10ms},
-     tls_config: {insecure_skip_verify: true}}
-`)
+	const keys = ", protocol: parca, retry: {min_backoff: 5ms, max_backoff: 10ms}"
+	p := run(t, scraping(job("cut", "scrape_interval: 1s, profiles: "+oneSnapshot, someTargets(t, 1)...),
+		"name: plain, url: "+plain.URL()+keys, "name: secure, url: "+secure.URL()+keys+", tls_config: {insecure_skip_verify: true}"))
 	servers := map[string]*parca.Server{"plain": plain, "secure": secure}
 	p.wait("profiles after the cuts", func() string {
 		for name := range servers {

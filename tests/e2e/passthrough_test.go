@@ -62,24 +62,9 @@ func TestLargePassthrough(t *testing.T) {
 		got[r.URL.Path] = err == nil && bytes.Contains(all, body)
 		mu.Unlock()
 	})
-	p := run(t, `
-global: {scrape_interval: 1s}
-scrape_configs:
-  - job_name: large
-    body_size_limit: 64MiB
-    profiles:
-      process_cpu: {enabled: false}
-      memory: {enabled: false}
-      goroutine: {enabled: false}
-      mutex: {enabled: false}
-      block: {enabled: false}
-      custom: [{name: large, path: /large, interval: 1s}]
-    static_configs:
-      - {targets: ["`+target+`"], labels: {service_name: large}}
-write:
-  - {name: push, url: "http://`+sink+`"}
-  - {name: ingest, url: "http://`+sink+`", protocol: ingest}
-`)
+	p := run(t, scraping(jobAt("large", "scrape_interval: 1s, body_size_limit: 64MiB, profiles: "+
+		only("custom: [{name: large, path: /large, interval: 1s}]"), target),
+		"name: push, url: http://"+sink, "name: ingest, url: http://"+sink+", protocol: ingest"))
 	before := p.rss()
 	p.wait("both endpoints to have it", func() string {
 		mu.Lock()

@@ -11,14 +11,15 @@ import (
 	"profpull.test/e2e/fakes/target"
 )
 
-// manyServices makes targets, each of them a service, and a tenant, of its own: s0, s1, ...
-func manyServices(t *testing.T, n int) (targets []*target.Target, list string) {
+// manyServices makes targets, each of them a service, and a tenant, of its own: s0, s1, ... jobs scrapes them.
+func manyServices(t *testing.T, n int) (targets []*target.Target, jobs string) {
+	jobs = "scrape_configs:\n  - job_name: many\n    scrape_interval: 500ms\n    profiles: " + oneSnapshot + "\n    static_configs:\n"
 	for i := 0; i < n; i++ {
 		tg := newTarget(t, target.Options{})
 		targets = append(targets, tg)
-		list += fmt.Sprintf("      - {targets: [%q], labels: {service_name: s%d, __tenant_id__: s%d}}\n", tg.Addr(), i, i)
+		jobs += fmt.Sprintf("      - {targets: [%q], labels: {service_name: s%d, __tenant_id__: s%d}}\n", tg.Addr(), i, i)
 	}
-	return targets, list
+	return targets, jobs
 }
 
 // waitServices waits until the server has so many profiles of each service for which good is true.
@@ -42,20 +43,11 @@ func waitServices(t *testing.T, s *pyroscope.Server, services, each int, good fu
 func TestOneTenantIsLimited(t *testing.T) {
 	t.Parallel()
 	const n = 40
-	targets, list := manyServices(t, n)
+	targets, jobs := manyServices(t, n)
 	server := newPyroscope(t, pyroscope.Options{Multitenant: true})
 	isBad := func(r *http.Request) bool { return r.Header.Get("X-Scope-OrgID") == "s0" }
 	server.Faults.Set(&loop.Fault{Status: 429, Header: http.Header{"Retry-After": {"60"}}, Match: isBad})
-	p := run(t, `
-global: {scrape_interval: 500ms}
-scrape_configs:
-  - job_name: many
-    profiles: `+oneSnapshot+`
-    static_configs:
-`+list+`
-write:
-  - {name: main, url: "`+server.URL()+`", concurrency: 1}
-`)
+	p := run(t, jobs+"write: [{"+to(server)+", concurrency: 1}]\n")
 	waitServices(t, server, n, 8, func(i int) bool { return i != 0 })
 	m := p.metrics()
 	up, resting := m.sum("profpull_write_up"), m.sum("profpull_write_resting_tenants")
@@ -79,7 +71,7 @@ write:
 func TestRefusedProfilesHoldUpNobody(t *testing.T) {
 	t.Parallel()
 	const n = 40
-	targets, list := manyServices(t, n)
+	targets, jobs := manyServices(t, n)
 	bad := func(i int) bool { return i%5 == 0 }
 	isBad := func(r *http.Request) bool {
 		app, _, _ := strings.Cut(r.URL.Query().Get("name"), "{")
@@ -94,13 +86,7 @@ func TestRefusedProfilesHoldUpNobody(t *testing.T) {
 		servers[status] = s
 		config += fmt.Sprintf("  - {name: s%d, protocol: ingest, url: %q}\n", status, s.URL())
 	}
-	p := run(t, `
-global: {scrape_interval: 500ms}
-scrape_configs:
-  - job_name: many
-    profiles: `+oneSnapshot+`
-    static_configs:
-`+list+"write:\n"+config, "--drain-timeout", "1s")
+	p := run(t, jobs+"write:\n"+config, "--drain-timeout", "1s")
 	for _, s := range servers {
 		waitServices(t, s, n, 8, func(i int) bool { return !bad(i) })
 	}
@@ -134,13 +120,7 @@ func TestOutageInWords(t *testing.T) {
 		protocol := map[string]string{"form": "ingest", "push": "push"}[name]
 		config += fmt.Sprintf("  - {name: %s, protocol: %s, url: %q, retry: {min_backoff: 5ms, max_backoff: 10ms}}\n", name, protocol, s.URL())
 	}
-	p := run(t, `
-global: {scrape_interval: 200ms}
-scrape_configs:
-  - job_name: words
-    profiles: `+oneSnapshot+`
-    static_configs:
-`+staticTargets("words", tg)+"write:\n"+config)
+	p := run(t, scraping(job("words", "scrape_interval: 200ms, profiles: "+oneSnapshot, tg))+config)
 	for _, s := range servers {
 		waitProfiles(t, s, 3, nil)
 	}

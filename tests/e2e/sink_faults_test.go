@@ -45,20 +45,8 @@ func TestLongOutageWithoutSpool(t *testing.T) {
 	}
 	server := newPyroscope(t, pyroscope.Options{})
 	targets := newTargets(t, 4, target.Options{Functions: 1000})
-	p := run(t, `
-global: {scrape_interval: 500ms}
-scrape_configs:
-  - job_name: long
-    profiles: `+snapshotsOnly+`
-    static_configs:
-`+staticTargets("long", targets...)+fmt.Sprintf(`
-write:
-  - name: main
-    url: %q
-    concurrency: %d
-    retry: {min_backoff: 50ms, max_backoff: 200ms}
-    queue: {max_bytes: 1MiB}
-`, server.URL(), concurrency))
+	p := run(t, scraping(job("long", "scrape_interval: 500ms, profiles: "+snapshotsOnly, targets...), to(server)+fmt.Sprintf(
+		", concurrency: %d, retry: {min_backoff: 50ms, max_backoff: 200ms}, queue: {max_bytes: 1MiB}", concurrency)))
 	waitProfiles(t, server, 16, nil)
 	server.DownBetweenRequests()
 	begin, before, rss, most := time.Now(), p.metrics(), p.rss(), int64(0)
@@ -234,14 +222,8 @@ func TestAnswerBeforeTheBody(t *testing.T) {
 	if instrumented(t) {
 		interval = "30s"
 	}
-	p := run(t, `
-global: {scrape_interval: `+interval+`, scrape_timeout: `+interval+`}
-scrape_configs:
-  - job_name: early
-    body_size_limit: 64MiB
-    profiles: `+oneSnapshot+`
-    static_configs:
-`+staticTargets("early", big)+"write:\n"+config)
+	p := run(t, scraping(job("early", "scrape_interval: "+interval+", scrape_timeout: "+interval+
+		", body_size_limit: 64MiB, profiles: "+oneSnapshot, big))+config)
 	p.waitMetrics("two profiles", func(m metrics) string {
 		for name := range servers {
 			a, b := m.ledger(name), m.ledger(name+"_refused")

@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"sort"
 	"strings"
+
+	"profpull.test/e2e/fakes/pprof"
 )
 
 // MediaType of objects in Kubernetes' protobuf.
@@ -119,19 +121,6 @@ var (
 		"Ingress": ingress, "Namespace": onlyMeta, "PartialObjectMetadata": onlyMeta, "Status": status}
 )
 
-func putVarint(out []byte, v uint64) []byte {
-	var b [binary.MaxVarintLen64]byte
-	return append(out, b[:binary.PutUvarint(b[:], v)]...)
-}
-
-func putBytes(out []byte, number int, b []byte) []byte {
-	return append(putVarint(putVarint(out, uint64(number)<<3|2), uint64(len(b))), b...)
-}
-
-func putNumber(out []byte, number int, v uint64) []byte {
-	return putVarint(putVarint(out, uint64(number)<<3), v)
-}
-
 // encode writes the members of an object that the fields name, by their numbers.
 func encode(f fields, o object) []byte {
 	names := make([]string, 0, len(f))
@@ -151,30 +140,30 @@ func encode(f fields, o object) []byte {
 func encodeField(out []byte, f field, v any, o object) []byte {
 	switch f.sort {
 	case text:
-		return putBytes(out, f.number, []byte(v.(string)))
+		return pprof.AppendBytes(out, f.number, []byte(v.(string)))
 	case number:
-		return putNumber(out, f.number, integer(v))
+		return pprof.AppendInt(out, f.number, integer(v))
 	case message:
-		return putBytes(out, f.number, encode(f.fields, v.(object)))
+		return pprof.AppendBytes(out, f.number, encode(f.fields, v.(object)))
 	case around:
-		return putBytes(out, f.number, encode(f.fields, o))
+		return pprof.AppendBytes(out, f.number, encode(f.fields, o))
 	case array:
 		for _, one := range v.([]any) {
 			if f.fields == nil {
-				out = putBytes(out, f.number, []byte(one.(string)))
+				out = pprof.AppendBytes(out, f.number, []byte(one.(string)))
 			} else {
-				out = putBytes(out, f.number, encode(f.fields, one.(object)))
+				out = pprof.AppendBytes(out, f.number, encode(f.fields, one.(object)))
 			}
 		}
 	case pairs, amounts:
 		out = encodeMap(out, f, v.(object))
 	case moment:
-		return putBytes(out, f.number, putNumber(putNumber(nil, 1, 1714641105), 2, 0))
+		return pprof.AppendBytes(out, f.number, pprof.AppendInt(pprof.AppendInt(nil, 1, 1714641105), 2, 0))
 	case quantity, opaque:
 		text, _ := json.Marshal(v)
-		return putBytes(out, f.number, putBytes(nil, 1, text))
+		return pprof.AppendBytes(out, f.number, pprof.AppendBytes(nil, 1, text))
 	case either:
-		return putBytes(out, f.number, putBytes(putNumber(putNumber(nil, 1, 1), 2, 0), 3, []byte(fmt.Sprint(v))))
+		return pprof.AppendBytes(out, f.number, pprof.AppendBytes(pprof.AppendInt(pprof.AppendInt(nil, 1, 1), 2, 0), 3, []byte(fmt.Sprint(v))))
 	}
 	return out
 }
@@ -188,9 +177,9 @@ func encodeMap(out []byte, f field, v object) []byte {
 	for _, key := range keys {
 		value := []byte(fmt.Sprint(v[key]))
 		if f.sort == amounts {
-			value = putBytes(nil, 1, value)
+			value = pprof.AppendBytes(nil, 1, value)
 		}
-		out = putBytes(out, f.number, putBytes(putBytes(nil, 1, []byte(key)), 2, value))
+		out = pprof.AppendBytes(out, f.number, pprof.AppendBytes(pprof.AppendBytes(nil, 1, []byte(key)), 2, value))
 	}
 	return out
 }
@@ -210,9 +199,9 @@ func integer(v any) uint64 {
 
 // EnvelopeProtobuf is "k8s", a NUL and runtime.Unknown around a message.
 func EnvelopeProtobuf(apiVersion, kind string, message []byte) []byte {
-	meta := putBytes(putBytes(nil, 1, []byte(apiVersion)), 2, []byte(kind))
-	out := putBytes([]byte("k8s\x00"), 1, meta)
-	return putBytes(putBytes(putBytes(out, 2, message), 3, nil), 4, nil)
+	meta := pprof.AppendBytes(pprof.AppendBytes(nil, 1, []byte(apiVersion)), 2, []byte(kind))
+	out := pprof.AppendBytes([]byte("k8s\x00"), 1, meta)
+	return pprof.AppendBytes(pprof.AppendBytes(pprof.AppendBytes(out, 2, message), 3, nil), 4, nil)
 }
 
 func parse(text []byte) object {
@@ -240,16 +229,16 @@ func ObjectProtobuf(text []byte) []byte {
 
 // ListProtobuf is a list of the kind ("PodList") of items that are in protobuf already; metadata in JSON.
 func ListProtobuf(kind string, metadata []byte, items [][]byte) []byte {
-	message := putBytes(nil, 1, encode(listMeta, parse(metadata)))
+	message := pprof.AppendBytes(nil, 1, encode(listMeta, parse(metadata)))
 	for _, item := range items {
-		message = putBytes(message, 2, item)
+		message = pprof.AppendBytes(message, 2, item)
 	}
 	return EnvelopeProtobuf("v1", kind, message)
 }
 
 // FrameProtobuf is an event of a watch with an object that is in protobuf already.
 func FrameProtobuf(kind string, object []byte) []byte {
-	e := putBytes(putBytes(nil, 1, []byte(kind)), 2, putBytes(nil, 1, object))
+	e := pprof.AppendBytes(pprof.AppendBytes(nil, 1, []byte(kind)), 2, pprof.AppendBytes(nil, 1, object))
 	return append(binary.BigEndian.AppendUint32(nil, uint32(len(e))), e...)
 }
 

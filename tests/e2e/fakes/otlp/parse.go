@@ -22,25 +22,30 @@ var fields = map[string]map[int]int{
 	"array": {1: 2},
 }
 
-func decode(kind string, b []byte) (message, error) {
+// fault is an error that ends parse().
+type fault struct{ error }
+
+func fail(format string, args ...any) { panic(fault{fmt.Errorf(format, args...)}) }
+
+func decode(kind string, b []byte) message {
 	m := message{}
 	for len(b) > 0 {
 		// The reader does not keep what is fixed.
 		before := b
 		f, rest, err := pprof.Next(b)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %v", kind, err)
+			fail("%s: %v", kind, err)
 		}
 		if f.Type == 1 {
 			f.Value = binary.LittleEndian.Uint64(before[len(before)-len(rest)-8:])
 		}
 		if want, ok := fields[kind][f.Number]; !ok || want != f.Type {
-			return nil, fmt.Errorf("%s: field %d of wire type %d", kind, f.Number, f.Type)
+			fail("%s: field %d of wire type %d", kind, f.Number, f.Type)
 		}
 		m[f.Number] = append(m[f.Number], f)
 		b = rest
 	}
-	return m, nil
+	return m
 }
 
 func (m message) number(n int) uint64 {
@@ -57,13 +62,14 @@ func (m message) bytes(n int) []byte {
 	return nil
 }
 
-func (m message) ints(n int) (out []uint64, err error) {
+func (m message) ints(n int) (out []uint64) {
 	for _, f := range m[n] {
+		var err error
 		if out, err = pprof.Ints(out, f); err != nil {
-			return nil, err
+			fail("field %d: %v", n, err)
 		}
 	}
-	return out, nil
+	return out
 }
 
 // dictionary has the number of entries of each table, and the texts.
@@ -87,170 +93,107 @@ var refs = map[string]map[int]int{
 }
 
 // check decodes a message and looks at its indices.
-func (d *dictionary) check(kind string, b []byte) (message, error) {
-	m, err := decode(kind, b)
-	if err != nil {
-		return nil, err
-	}
+func (d *dictionary) check(kind string, b []byte) message {
+	m := decode(kind, b)
 	for field, table := range refs[kind] {
-		indices, err := m.ints(field)
-		if err != nil {
-			return nil, err
-		}
-		for _, i := range indices {
+		for _, i := range m.ints(field) {
 			if i >= d.n[table] {
-				return nil, fmt.Errorf("%s: index %d of table %d, which has %d", kind, i, table, d.n[table])
+				fail("%s: index %d of table %d, which has %d", kind, i, table, d.n[table])
 			}
 		}
 	}
-	return m, nil
+	return m
 }
 
-func readDictionary(b []byte) (*dictionary, error) {
-	m, err := decode("dictionary", b)
-	if err != nil {
-		return nil, err
-	}
+func readDictionary(b []byte) *dictionary {
+	m := decode("dictionary", b)
 	d := &dictionary{n: map[int]uint64{}}
 	for table := mappings; table <= stacks; table++ {
 		d.n[table] = uint64(len(m[table]))
 		if len(m[table]) == 0 || len(m[table][0].Bytes) != 0 {
-			return nil, fmt.Errorf("entry 0 of table %d is not the empty one", table)
+			fail("entry 0 of table %d is not the empty one", table)
 		}
 	}
 	for _, f := range m[texts] {
 		if !utf8.Valid(f.Bytes) {
-			return nil, fmt.Errorf("string field contains invalid UTF-8")
+			fail("string field contains invalid UTF-8")
 		}
 		d.texts = append(d.texts, string(f.Bytes))
 	}
 	for table, kind := range tables {
 		for _, f := range m[table] {
-			if err := d.checkEntry(kind, f.Bytes); err != nil {
-				return nil, err
-			}
+			d.checkEntry(kind, f.Bytes)
 		}
 	}
-	return d, nil
+	return d
 }
 
-func (d *dictionary) checkEntry(kind string, b []byte) error {
-	m, err := d.check(kind, b)
-	if err != nil {
-		return err
-	}
+func (d *dictionary) checkEntry(kind string, b []byte) {
+	m := d.check(kind, b)
 	if kind == "location" {
 		for _, line := range m[3] {
-			if _, err := d.check("line", line.Bytes); err != nil {
-				return err
-			}
+			d.check("line", line.Bytes)
 		}
 	}
 	if kind == "attribute" && len(b) > 0 {
-		_, err = decode("value", m.bytes(2))
+		decode("value", m.bytes(2))
 	}
-	return err
 }
 
-func parse(body []byte) ([]Profile, error) {
-	request, err := decode("request", body)
-	if err != nil {
-		return nil, err
-	}
-	d, err := readDictionary(request.bytes(2))
-	if err != nil {
-		return nil, err
-	}
-	var all []Profile
-	for _, f := range request[1] {
-		p, err := d.resource(f.Bytes)
-		if err != nil {
-			return nil, err
+func parse(body []byte) (all []Profile, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			all, err = nil, r.(fault)
 		}
-		all = append(all, p)
+	}()
+	request := decode("request", body)
+	d := readDictionary(request.bytes(2))
+	for _, f := range request[1] {
+		all = append(all, d.resource(f.Bytes))
 	}
 	return all, nil
 }
 
 // pairs are attributes with texts; a key must not repeat.
-func pairs(all []pprof.Field) (map[string]string, error) {
+func pairs(all []pprof.Field) map[string]string {
 	out := map[string]string{}
 	for _, f := range all {
-		pair, err := decode("pair", f.Bytes)
-		if err != nil {
-			return nil, err
-		}
-		value, err := decode("value", pair.bytes(2))
-		if err != nil {
-			return nil, err
-		}
+		pair := decode("pair", f.Bytes)
+		value := decode("value", pair.bytes(2))
 		key := string(pair.bytes(1))
 		if _, ok := out[key]; ok || key == "" || !utf8.ValidString(key) || !utf8.Valid(value.bytes(1)) {
-			return nil, fmt.Errorf("attribute %q is there twice, or no text", key)
+			fail("attribute %q is there twice, or no text", key)
 		}
 		out[key] = string(value.bytes(1))
 	}
-	return out, nil
+	return out
 }
 
-func (d *dictionary) resource(b []byte) (p Profile, err error) {
-	p.Sums = map[string]int64{}
-	m, err := decode("resources", b)
-	if err != nil {
-		return p, err
-	}
-	resource, err := decode("resource", m.bytes(1))
-	if err != nil {
-		return p, err
-	}
-	if p.Attributes, err = pairs(resource[1]); err != nil {
-		return p, err
-	}
+func (d *dictionary) resource(b []byte) Profile {
+	m := decode("resources", b)
+	p := Profile{Sums: map[string]int64{}, Attributes: pairs(decode("resource", m.bytes(1))[1])}
 	if p.Attributes["service.name"] == "" {
-		return p, fmt.Errorf("a resource without service.name")
+		fail("a resource without service.name")
 	}
 	for _, f := range m[2] {
-		if err := d.scope(f.Bytes, &p); err != nil {
-			return p, err
-		}
+		d.scope(f.Bytes, &p)
 	}
-	return p, nil
+	return p
 }
 
-func (d *dictionary) scope(b []byte, p *Profile) error {
-	m, err := decode("scopes", b)
-	if err != nil {
-		return err
-	}
-	scope, err := decode("scope", m.bytes(1))
-	if err != nil {
-		return err
-	}
-	attributes, err := pairs(scope[3])
-	if err != nil {
-		return err
-	}
-	p.Name = attributes["pprof.profile.name"]
+func (d *dictionary) scope(b []byte, p *Profile) {
+	m := decode("scopes", b)
+	p.Name = pairs(decode("scope", m.bytes(1))[3])["pprof.profile.name"]
 	for _, f := range m[2] {
-		if err := d.profile(f.Bytes, p); err != nil {
-			return err
-		}
+		d.profile(f.Bytes, p)
 	}
-	return nil
 }
 
-func (d *dictionary) profile(b []byte, p *Profile) error {
-	m, err := d.check("profile", b)
-	if err != nil {
-		return err
-	}
-	kind, err := d.check("value type", m.bytes(1))
-	if err != nil {
-		return err
-	}
-	name := d.texts[kind.number(1)]
+func (d *dictionary) profile(b []byte, p *Profile) {
+	m := d.check("profile", b)
+	name := d.texts[d.check("value type", m.bytes(1)).number(1)]
 	if id := m.bytes(7); len(id) != 16 || string(id) == string(make([]byte, 16)) || m.number(3) == 0 {
-		return fmt.Errorf("%s: id %x, time %d", name, id, m.number(3))
+		fail("%s: id %x, time %d", name, id, m.number(3))
 	}
 	p.Times = append(p.Times, m.number(3))
 	if original := m.bytes(10); original != nil {
@@ -258,15 +201,10 @@ func (d *dictionary) profile(b []byte, p *Profile) error {
 	}
 	p.Sums[name] += 0
 	for _, f := range m[2] {
-		sample, err := d.check("sample", f.Bytes)
-		if err != nil {
-			return err
-		}
-		values, err := sample.ints(4)
-		if err != nil || len(values) != 1 {
-			return fmt.Errorf("%s: a sample with %d values", name, len(values))
+		values := d.check("sample", f.Bytes).ints(4)
+		if len(values) != 1 {
+			fail("%s: a sample with %d values", name, len(values))
 		}
 		p.Sums[name] += int64(values[0])
 	}
-	return nil
 }

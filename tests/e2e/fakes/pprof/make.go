@@ -3,6 +3,7 @@ package pprof
 import (
 	"bytes"
 	"compress/gzip"
+	"encoding/binary"
 	"fmt"
 	"hash/crc32"
 	"time"
@@ -111,13 +112,13 @@ func (m *maker) function(kind string, id uint64) {
 	loc := AppendInt(AppendInt(AppendInt(nil, 1, id), 2, 1), 3, 0x400000+uint64(seed))
 	m.out = AppendBytes(m.out, 4, AppendBytes(loc, 4, line))
 
-	stack := AppendUvarint(nil, id)
+	stack := binary.AppendUvarint(nil, id)
 	for caller := id / 2; caller > 0; caller /= 2 {
-		stack = AppendUvarint(stack, caller)
+		stack = binary.AppendUvarint(stack, caller)
 	}
 	var vals []byte
 	for i, t := range m.types {
-		vals = AppendUvarint(vals, m.value(t, uint64(seed>>uint(i))%1000000+1, id))
+		vals = binary.AppendUvarint(vals, m.value(t, uint64(seed>>uint(i))%1000000+1, id))
 	}
 	m.out = AppendBytes(m.out, 2, AppendBytes(AppendBytes(nil, 1, stack), 2, vals))
 }

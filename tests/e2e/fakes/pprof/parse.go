@@ -104,7 +104,6 @@ type raw struct {
 	times              int
 	time, duration     uint64
 	maxString          uint64
-	mappingNames       []uint64
 	duplicateLocations bool
 }
 
@@ -213,29 +212,38 @@ func (r *raw) field(f Field) error {
 		r.period, err = r.valueType(f.Bytes)
 		return err
 	case 7, 8, 14:
-		r.useString(f.Value)
+		r.useStrings(f.Value)
 	}
 	return nil
 }
 
-func (r *raw) useString(i uint64) {
-	if i > r.maxString {
-		r.maxString = i
+func (r *raw) useStrings(all ...uint64) {
+	for _, i := range all {
+		if i > r.maxString {
+			r.maxString = i
+		}
 	}
 }
 
-func (r *raw) valueType(b []byte) (t [2]uint64, err error) {
+// numbers are the values of the fields 1 to 7 of a message of integers; 0 for those that it does not have.
+func numbers(b []byte) (v [8]uint64, err error) {
 	err = Each(b, func(f Field) error {
-		if f.Number == 1 || f.Number == 2 {
-			if f.Type != 0 {
-				return ErrWire
-			}
-			t[f.Number-1] = f.Value
-			r.useString(f.Value)
+		if f.Number >= len(v) {
+			return nil
 		}
+		if f.Type != 0 {
+			return ErrWire
+		}
+		v[f.Number] = f.Value
 		return nil
 	})
-	return t, err
+	return v, err
+}
+
+func (r *raw) valueType(b []byte) ([2]uint64, error) {
+	v, err := numbers(b)
+	r.useStrings(v[1], v[2])
+	return [2]uint64{v[1], v[2]}, err
 }
 
 func (r *raw) sample(b []byte) error {
@@ -256,17 +264,9 @@ func (r *raw) sample(b []byte) error {
 }
 
 func (r *raw) mapping(b []byte) error {
-	var id uint64
-	err := Each(b, func(f Field) error {
-		switch f.Number {
-		case 1:
-			id = f.Value
-		case 5, 6:
-			r.useString(f.Value)
-		}
-		return nil
-	})
-	r.mappings[id] = true
+	v, err := numbers(b)
+	r.useStrings(v[5], v[6])
+	r.mappings[v[1]] = true
 	return err
 }
 
@@ -297,20 +297,9 @@ func (r *raw) location(b []byte) error {
 }
 
 func (r *raw) function(b []byte) error {
-	var id, name uint64
-	err := Each(b, func(f Field) error {
-		switch f.Number {
-		case 1:
-			id = f.Value
-		case 2:
-			name = f.Value
-			r.useString(f.Value)
-		case 3, 4:
-			r.useString(f.Value)
-		}
-		return nil
-	})
-	r.functions[id] = name
+	v, err := numbers(b)
+	r.useStrings(v[2], v[3], v[4])
+	r.functions[v[1]] = v[2]
 	return err
 }
 
@@ -354,13 +343,7 @@ func (r *raw) check() (*Profile, error) {
 func (r *raw) sampleLabels(p *Profile, s sample) error {
 	labels := map[string]string{}
 	for _, b := range s.labels {
-		var v [5]uint64
-		err := Each(b, func(f Field) error {
-			if f.Number < len(v) {
-				v[f.Number] = f.Value
-			}
-			return nil
-		})
+		v, err := numbers(b)
 		if err != nil {
 			return err
 		}

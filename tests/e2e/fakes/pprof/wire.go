@@ -1,6 +1,9 @@
 package pprof
 
-import "errors"
+import (
+	"encoding/binary"
+	"errors"
+)
 
 // Errors of the wire format.
 var (
@@ -10,17 +13,13 @@ var (
 
 // Uvarint reads a varint of at most ten bytes.
 func Uvarint(b []byte) (uint64, []byte, error) {
-	var v uint64
-	for i := 0; i < len(b); i++ {
-		if i == 10 || (i == 9 && b[i] > 1) {
-			return 0, nil, ErrWire
-		}
-		v |= uint64(b[i]&0x7f) << (7 * uint(i))
-		if b[i] < 0x80 {
-			return v, b[i+1:], nil
-		}
+	v, n := binary.Uvarint(b)
+	if n == 0 {
+		return 0, nil, ErrTruncated
+	} else if n < 0 {
+		return 0, nil, ErrWire
 	}
-	return 0, nil, ErrTruncated
+	return v, b[n:], nil
 }
 
 // Field is one field of a message. Bytes is set for wire type 2, Value for type 0.
@@ -105,22 +104,13 @@ func Ints(into []uint64, f Field) ([]uint64, error) {
 	return into, nil
 }
 
-// AppendUvarint, AppendInt and AppendBytes write fields.
-func AppendUvarint(b []byte, v uint64) []byte {
-	for v >= 0x80 {
-		b = append(b, byte(v)|0x80)
-		v >>= 7
-	}
-	return append(b, byte(v))
-}
-
 // AppendInt writes a field of wire type 0.
 func AppendInt(b []byte, number int, v uint64) []byte {
-	return AppendUvarint(AppendUvarint(b, uint64(number)<<3), v)
+	return binary.AppendUvarint(binary.AppendUvarint(b, uint64(number)<<3), v)
 }
 
 // AppendBytes writes a field of wire type 2.
 func AppendBytes(b []byte, number int, v []byte) []byte {
-	b = AppendUvarint(AppendUvarint(b, uint64(number)<<3|2), uint64(len(v)))
+	b = binary.AppendUvarint(binary.AppendUvarint(b, uint64(number)<<3|2), uint64(len(v)))
 	return append(b, v...)
 }
