@@ -84,8 +84,11 @@ static inline size_t fake_count(struct fake *f, const char *text)
     return n;
 }
 
+/* Copies key and data, which may be the object's own. */
 static inline void fake_set(struct fake *f, const char *key, const void *data, size_t n)
 {
+    void *copy = testing_memory(n + 1);
+    memcpy(copy, data, n);
     struct fake_object *o = fake_find(f, key);
     if (o == NULL) {
         size_t at = f->n++;
@@ -97,8 +100,7 @@ static inline void fake_set(struct fake *f, const char *key, const void *data, s
         *o = (struct fake_object){.key = strdup(key)};
     }
     free(o->data);
-    o->data = malloc(n + 1);
-    memcpy(o->data, data, n);
+    o->data = copy;
     o->n = n;
     o->version = ++f->versions;
     o->modified_ns = f->now_ns;
