@@ -114,7 +114,8 @@ func TestPushesAmongTenThousandConnections(t *testing.T) {
 			_, _ = io.WriteString(conns[len(conns)-2], "1") // an older one drips
 		}
 		if conns = append(conns, c); len(conns) == cap(conns) {
-			for _, old := range conns[:places] { // the server has ended them by now
+			p.waitMetric(float64(i+1-places), "profpull_receive_connections_ended_total")
+			for _, old := range conns[:places] {
 				old.Close()
 			}
 			conns = append(conns[:0], conns[places:]...)
