@@ -13,9 +13,10 @@
 
 struct block {
     struct block_key key;
-    bool loading; /* a thread fetches it; it is not in the order of use */
+    bool loading; /* a thread fetches it; it is in no list */
+    bool seeded;  /* it is in the list of seeded blocks, not in the order of use */
     size_t n;
-    TAILQ_ENTRY(block) used; /* in the order of use */
+    TAILQ_ENTRY(block) next;
     unsigned char data[];
 };
 
@@ -26,6 +27,10 @@ struct archive_cache {
     uint64_t max_bytes;
     struct map *blocks;
     TAILQ_HEAD(block_order, block) used; /* the first one was not used for longest */
+    /* Blocks that came with something else and were not read yet. They have a part of the memory
+     * of their own: most are never read, and may not replace those that are. */
+    struct block_order seeded;
+    uint64_t seeded_bytes;
     struct cache_disk disk;
     struct archive_cache_stats stats;
 };
@@ -45,6 +50,7 @@ struct archive_cache *archive_cache_new(const struct archive_cache_options *o, s
         return NULL;
     }
     TAILQ_INIT(&c->used);
+    TAILQ_INIT(&c->seeded);
     c->log = o->log;
     c->max_bytes = o->max_bytes;
     pthread_mutex_init(&c->lock, NULL);
@@ -87,10 +93,23 @@ void archive_cache_stats(struct archive_cache *c, struct archive_cache_stats *re
 
 /* ---- blocks in memory; all under the lock ---------------------------------------------------- */
 
+static void put_into_list(struct archive_cache *c, struct block *b, bool seeded)
+{
+    b->seeded = seeded;
+    TAILQ_INSERT_TAIL(seeded ? &c->seeded : &c->used, b, next);
+    c->seeded_bytes += seeded ? b->n : 0;
+}
+
+static void take_from_list(struct archive_cache *c, struct block *b)
+{
+    TAILQ_REMOVE(b->seeded ? &c->seeded : &c->used, b, next);
+    c->seeded_bytes -= b->seeded ? b->n : 0;
+}
+
 static void make_newest(struct archive_cache *c, struct block *b)
 {
-    TAILQ_REMOVE(&c->used, b, used);
-    TAILQ_INSERT_TAIL(&c->used, b, used);
+    take_from_list(c, b);
+    put_into_list(c, b, false);
 }
 
 static void forget(struct archive_cache *c, struct block *b)
@@ -105,15 +124,24 @@ static uint64_t memory_max(const struct archive_cache *c)
     return c->disk.directory == NULL || c->max_bytes < MEMORY_BYTES ? c->max_bytes : MEMORY_BYTES;
 }
 
-/* Removes the blocks that were not used for longest. The newest one stays, because it is about to
- * be read. */
+/* Returns the block to remove first: the oldest seeded one if they have more than half of the
+ * memory, else the one that was not used for longest. The newest block of a list stays, because it
+ * is about to be read. NULL if none may be removed. */
+static struct block *oldest(const struct archive_cache *c)
+{
+    struct block *seeded = TAILQ_FIRST(&c->seeded);
+    struct block *used = TAILQ_FIRST(&c->used);
+    seeded = seeded != NULL && TAILQ_NEXT(seeded, next) != NULL ? seeded : NULL;
+    used = used != NULL && TAILQ_NEXT(used, next) != NULL ? used : NULL;
+    return used == NULL || (seeded != NULL && c->seeded_bytes > memory_max(c) / 2) ? seeded : used;
+}
+
 static void shrink(struct archive_cache *c)
 {
-    struct block *b = TAILQ_FIRST(&c->used);
-    while (c->stats.memory > memory_max(c) && b != NULL && TAILQ_NEXT(b, used) != NULL) {
-        TAILQ_REMOVE(&c->used, b, used);
+    struct block *b;
+    while (c->stats.memory > memory_max(c) && (b = oldest(c)) != NULL) {
+        take_from_list(c, b);
         forget(c, b);
-        b = TAILQ_FIRST(&c->used);
     }
 }
 
@@ -132,11 +160,11 @@ static struct block *reserve(struct archive_cache *c, const struct block_key *ke
     return b;
 }
 
-static void settle(struct archive_cache *c, struct block *b, bool ok)
+static void settle(struct archive_cache *c, struct block *b, bool seeded, bool ok)
 {
     b->loading = false;
     if (ok) {
-        TAILQ_INSERT_TAIL(&c->used, b, used);
+        put_into_list(c, b, seeded);
     } else {
         forget(c, b);
     }
@@ -260,7 +288,7 @@ static enum archive_read load_run(struct archive_cache *c, const struct archive_
     c->stats.misses += on_disk ? 0 : n;
     /* The first block becomes the newest one. */
     for (size_t i = n; i-- > 0;) {
-        settle(c, blocks[i], result == ARCHIVE_READ);
+        settle(c, blocks[i], false, result == ARCHIVE_READ);
     }
     pthread_cond_broadcast(&c->loaded);
     *ret_fetched = !on_disk;
@@ -311,7 +339,7 @@ void archive_cache_seed(struct archive_cache *c, const struct archive_source *s,
             keep_on_disk(c, b);
             pthread_mutex_lock(&c->lock);
         }
-        settle(c, b, true);
+        settle(c, b, true, true);
     }
     pthread_cond_broadcast(&c->loaded);
     shrink(c);

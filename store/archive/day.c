@@ -9,31 +9,14 @@
 #include "base/map.h"
 #include "pprof/merge.h"
 #include "store/archive/day_extents.h"
+#include "store/archive/day_sets.h"
 #include "store/blob.h"
 #include "store/private.h"
 
-/* Memory for the labels of all series, for one merge, and for its result. */
-#define TEXTS_MAX ((size_t)256 * 1024 * 1024)
+/* Memory for one merge, and for its result. */
 #define MERGE_BYTES_MAX ((size_t)64 * 1024 * 1024)
 #define RESULT_BYTES_MAX ((size_t)32 * 1024 * 1024)
 #define PIECE 512
-
-/* A series of a source, and its row in the new file. */
-struct from_series {
-    size_t source;
-    int64_t id;
-    uint64_t columns;
-    struct sv labels;
-    int64_t row;
-    struct from_series *next; /* of the same set */
-};
-
-struct from_set {
-    struct sv blob;
-    struct from_series *series;
-    struct from_series **last;
-    struct from_set *next;
-};
 
 /* A profile of a source. */
 struct member {
@@ -62,10 +45,7 @@ struct building {
     const struct day_options *o;
     struct day *ret;
     struct db db;
-    struct arena *texts;
-    struct map *by_blob; /* blob of a set -> struct from_set */
-    struct from_set *sets;
-    struct from_set **last;
+    struct day_sets sets;
     /* The members below belong to the set that is being written. */
     struct member *members; /* in order of time */
     size_t n_members;
@@ -96,61 +76,6 @@ static bool source_failed(struct building *b, size_t source)
 static bool go_on(struct building *b)
 {
     return b->o->go_on == NULL || b->o->go_on(b->o->arg);
-}
-
-/* ---- the series of the sources --------------------------------------------------------------- */
-
-static struct sv keep(struct building *b, struct sv text)
-{
-    return (struct sv){arena_strndup(b->texts, text.p, text.n), text.n};
-}
-
-static struct from_set *find_set(struct building *b, struct sv blob)
-{
-    struct from_set *set = map_get(b->by_blob, blob);
-    if (set != NULL) {
-        return set;
-    }
-    set = arena_alloc(b->texts, sizeof(*set));
-    struct sv copy = keep(b, blob);
-    if (set == NULL || copy.p == NULL || !map_put(b->by_blob, blob, set, NULL)) {
-        return NULL;
-    }
-    *set = (struct from_set){.blob = copy};
-    set->last = &set->series;
-    *b->last = set;
-    b->last = &set->next;
-    return set;
-}
-
-static bool add_series(struct building *b, size_t source, sqlite3_stmt *st)
-{
-    struct from_set *set = find_set(b, db_blob(st, 3));
-    struct from_series *s = set != NULL ? arena_alloc(b->texts, sizeof(*s)) : NULL;
-    if (s == NULL) {
-        return false;
-    }
-    *s = (struct from_series){.source = source,
-                              .id = sqlite3_column_int64(st, 0),
-                              .columns = (uint64_t)sqlite3_column_int64(st, 1),
-                              .labels = keep(b, db_blob(st, 2))};
-    *set->last = s;
-    set->last = &s->next;
-    return s->labels.p != NULL;
-}
-
-static bool read_series(struct building *b, size_t source, struct err *err)
-{
-    struct db *db = b->o->sources[source];
-    sqlite3_stmt *st = db_statement(db, SQL_ALL_SERIES, err);
-    int row = -1;
-    while (st != NULL && (row = db_step(db, st, err)) == 1) {
-        if (!add_series(b, source, st)) {
-            sqlite3_reset(st);
-            return err_memory(err);
-        }
-    }
-    return row == 0 || source_failed(b, source);
 }
 
 /* ---- members --------------------------------------------------------------------------------- */
@@ -205,8 +130,8 @@ static bool add_member(struct building *b, size_t source, int64_t id, struct err
 }
 
 /* Calls fn with each point of a series. */
-static bool each_point(struct building *b, const struct from_series *s,
-                       bool (*fn)(struct building *b, const struct from_series *s, sqlite3_stmt *st,
+static bool each_point(struct building *b, const struct day_series *s,
+                       bool (*fn)(struct building *b, const struct day_series *s, sqlite3_stmt *st,
                                   struct err *err),
                        struct err *err)
 {
@@ -229,7 +154,7 @@ static bool each_point(struct building *b, const struct from_series *s,
     return row == 0 || source_failed(b, s->source);
 }
 
-static bool gather_point(struct building *b, const struct from_series *s, sqlite3_stmt *st,
+static bool gather_point(struct building *b, const struct day_series *s, sqlite3_stmt *st,
                          struct err *err)
 {
     return add_member(b, s->source, sqlite3_column_int64(st, 2), err);
@@ -249,7 +174,7 @@ static int by_time(const void *a, const void *b)
 }
 
 /* Lists the profiles of a set in order of time, and numbers their rows. */
-static bool gather_members(struct building *b, const struct from_set *set, struct err *err)
+static bool gather_members(struct building *b, const struct day_set *set, struct err *err)
 {
     b->n_members = 0;
     map_free(b->known, NULL);
@@ -257,7 +182,7 @@ static bool gather_members(struct building *b, const struct from_set *set, struc
     if (b->known == NULL) {
         return err_memory(err);
     }
-    for (const struct from_series *s = set->series; s != NULL; s = s->next) {
+    for (const struct day_series *s = set->series; s != NULL; s = s->next) {
         if (!each_point(b, s, gather_point, err)) {
             return false;
         }
@@ -276,7 +201,7 @@ static bool gather_members(struct building *b, const struct from_set *set, struc
 
 /* ---- writing rows ---------------------------------------------------------------------------- */
 
-static bool write_set(struct building *b, const struct from_set *set, struct err *err)
+static bool write_set(struct building *b, const struct day_set *set, struct err *err)
 {
     sqlite3_stmt *st = db_statement(&b->db, SQL_ADD_SET, err);
     if (st == NULL) {
@@ -288,14 +213,14 @@ static bool write_set(struct building *b, const struct from_set *set, struct err
 }
 
 /* Numbers the rows of the series of a set: equal ones of several sources become one. */
-static void number_series(struct building *b, struct from_set *set)
+static void number_series(struct building *b, struct day_set *set)
 {
-    for (struct from_series *s = set->series; s != NULL; s = s->next) {
+    for (struct day_series *s = set->series; s != NULL; s = s->next) {
         if (s->row != 0) {
             continue;
         }
         s->row = ++b->series_n;
-        for (struct from_series *other = s->next; other != NULL; other = other->next) {
+        for (struct day_series *other = s->next; other != NULL; other = other->next) {
             if (other->row == 0 && sv_eq(other->labels, s->labels)) {
                 other->row = s->row;
                 s->columns |= other->columns;
@@ -305,9 +230,9 @@ static void number_series(struct building *b, struct from_set *set)
 }
 
 /* Writes the series of a set, in order of their numbers. */
-static bool write_series(struct building *b, const struct from_set *set, struct err *err)
+static bool write_series(struct building *b, const struct day_set *set, struct err *err)
 {
-    for (const struct from_series *s = set->series; s != NULL; s = s->next) {
+    for (const struct day_series *s = set->series; s != NULL; s = s->next) {
         if (s->row <= b->series_written) {
             continue; /* equal to one before it */
         }
@@ -328,7 +253,7 @@ static bool write_series(struct building *b, const struct from_set *set, struct 
 }
 
 /* Adds the rows of a list of series of a source to others. */
-static bool add_rows(const struct from_set *set, size_t source, struct sv blob,
+static bool add_rows(const struct day_set *set, size_t source, struct sv blob,
                      int64_t rows[STORE_PARTS_MAX], size_t *n)
 {
     int64_t ids[STORE_PARTS_MAX];
@@ -337,7 +262,7 @@ static bool add_rows(const struct from_set *set, size_t source, struct sv blob,
         return false;
     }
     for (size_t i = 0; i < n_ids; i++) {
-        const struct from_series *s = set->series;
+        const struct day_series *s = set->series;
         while (s != NULL && (s->source != source || s->id != ids[i])) {
             s = s->next;
         }
@@ -354,7 +279,7 @@ static bool add_rows(const struct from_set *set, size_t source, struct sv blob,
     return true;
 }
 
-static bool write_profile(struct building *b, const struct from_set *set, const struct member *m,
+static bool write_profile(struct building *b, const struct day_set *set, const struct member *m,
                           struct err *err)
 {
     int64_t rows[STORE_PARTS_MAX];
@@ -391,7 +316,7 @@ static bool write_profile(struct building *b, const struct from_set *set, const 
     return db_step(&b->db, st, err) == 0;
 }
 
-static bool write_point(struct building *b, const struct from_series *s, sqlite3_stmt *from,
+static bool write_point(struct building *b, const struct day_series *s, sqlite3_stmt *from,
                         struct err *err)
 {
     int64_t sums[SUMMARY_TYPES_MAX];
@@ -471,7 +396,7 @@ static bool write_body(struct building *b, const struct member *m, const struct 
 }
 
 /* Gathers the series of the members of a new merge. */
-static bool series_of_merge(struct building *b, const struct from_set *set, int64_t merge,
+static bool series_of_merge(struct building *b, const struct day_set *set, int64_t merge,
                             struct err *err)
 {
     int64_t rows[STORE_PARTS_MAX];
@@ -497,7 +422,7 @@ static bool series_of_merge(struct building *b, const struct from_set *set, int6
 }
 
 /* Writes a merge, whose members have its number already. */
-static bool write_merge(struct building *b, const struct from_set *set, const struct item *item,
+static bool write_merge(struct building *b, const struct day_set *set, const struct item *item,
                         struct sv data, uint64_t hash, struct err *err)
 {
     const struct member *first = &b->members[item->first];
@@ -571,7 +496,7 @@ static bool write_apart(struct building *b, int64_t merge, struct err *err)
 }
 
 /* Writes the merge of n items; of a single one, the bytes that it has. */
-static bool write_merged(struct building *b, const struct from_set *set, struct merge *merge,
+static bool write_merged(struct building *b, const struct day_set *set, struct merge *merge,
                          size_t n, struct item *item, struct err *err)
 {
     struct item one;
@@ -594,7 +519,7 @@ static bool write_merged(struct building *b, const struct from_set *set, struct 
 
 /* Merges the profiles of the cell that begins with a member. If there is only one, its bytes are
  * copied. */
-static bool write_cell(struct building *b, const struct from_set *set, size_t i, struct err *err)
+static bool write_cell(struct building *b, const struct day_set *set, size_t i, struct err *err)
 {
     struct merge_options mo = {.bytes_max = MERGE_BYTES_MAX, .mode = MERGE_SUM};
     struct merge *merge = merge_new(&mo, err);
@@ -620,7 +545,7 @@ static bool write_cell(struct building *b, const struct from_set *set, size_t i,
 }
 
 /* Writes the bytes of all profiles of a set. */
-static bool write_bytes(struct building *b, const struct from_set *set, struct err *err)
+static bool write_bytes(struct building *b, const struct day_set *set, struct err *err)
 {
     struct item one;
     bool ok = true;
@@ -656,7 +581,7 @@ static bool keep_merges(struct building *b, struct err *err)
     return true;
 }
 
-static bool write_bytes_of_set(struct building *b, struct from_set *set, struct err *err)
+static bool write_bytes_of_set(struct building *b, struct day_set *set, struct err *err)
 {
     number_series(b, set);
     return day_extents_begin(&b->extents, &b->db, err) && gather_members(b, set, err) &&
@@ -664,7 +589,7 @@ static bool write_bytes_of_set(struct building *b, struct from_set *set, struct 
            day_extents_end(&b->extents, &b->db, err);
 }
 
-static bool write_rows_of_set(struct building *b, const struct from_set *set, int64_t profiles,
+static bool write_rows_of_set(struct building *b, const struct day_set *set, int64_t profiles,
                               struct err *err)
 {
     if (!day_extents_begin(&b->extents, &b->db, err) || !write_set(b, set, err) ||
@@ -681,7 +606,7 @@ static bool write_rows_of_set(struct building *b, const struct from_set *set, in
         }
     }
     bool ok = true;
-    for (const struct from_series *s = set->series; ok && s != NULL; s = s->next) {
+    for (const struct day_series *s = set->series; ok && s != NULL; s = s->next) {
         ok = go_on(b) && each_point(b, s, write_point, err);
     }
     return ok && day_extents_end(&b->extents, &b->db, err);
@@ -693,15 +618,15 @@ static bool write_rows_of_set(struct building *b, const struct from_set *set, in
 static bool write_sets(struct building *b, struct err *err)
 {
     bool ok = true;
-    for (struct from_set *set = b->sets; ok && set != NULL; set = set->next) {
-        ok = write_bytes_of_set(b, set, err);
+    for (size_t i = 0; ok && i < b->sets.n; i++) {
+        ok = write_bytes_of_set(b, b->sets.at[i], err);
     }
     int64_t profiles = b->profiles_n;
     b->profiles_n = 0;
     ok = ok && day_extents_take(&b->extents, false, b->ret, err) &&
          db_data_bytes(&b->db, &b->ret->rows_from, err);
-    for (const struct from_set *set = b->sets; ok && set != NULL; set = set->next) {
-        ok = write_rows_of_set(b, set, profiles, err);
+    for (size_t i = 0; ok && i < b->sets.n; i++) {
+        ok = write_rows_of_set(b, b->sets.at[i], profiles, err);
     }
     return ok && day_extents_take(&b->extents, true, b->ret, err);
 }
@@ -746,10 +671,15 @@ static bool build_all(struct building *b, struct err *err)
 {
     uint64_t total = 0;
     for (size_t i = 0; i < b->o->n_sources; i++) {
-        if (!read_series(b, i, err) || !check_source(b, i, &total, err)) {
+        bool failed;
+        if (!day_sets_add(&b->sets, b->o->sources[i], i, &failed, err)) {
+            return failed ? source_failed(b, i) : false;
+        }
+        if (!check_source(b, i, &total, err)) {
             return false;
         }
     }
+    day_sets_sort(&b->sets);
     if (!db_run(&b->db, SQL_BEGIN, err) || !write_sets(b, err)) {
         return false;
     }
@@ -763,23 +693,15 @@ static bool build_all(struct building *b, struct err *err)
 
 bool day_build(const struct day_options *o, struct day *ret, struct err *err)
 {
-    struct building b = {.o = o,
-                         .ret = ret,
-                         .texts = arena_new(TEXTS_MAX),
-                         .by_blob = map_new(),
-                         .oldest_ns = INT64_MAX,
-                         .db = {.data_fd = -1}};
+    struct building b = {.o = o, .ret = ret, .oldest_ns = INT64_MAX, .db = {.data_fd = -1}};
     *ret = (struct day){.failed_source = SIZE_MAX};
-    b.last = &b.sets;
     buf_init(&b.blob, STORE_BLOB_MAX);
     buf_init(&b.out, RESULT_BYTES_MAX);
     buf_init(&b.copy, RESULT_BYTES_MAX + MERGE_BYTES_MAX);
-    bool ok =
-        b.texts != NULL && b.by_blob != NULL ? db_make_large(&b.db, o->path, err) : err_memory(err);
+    bool ok = day_sets_init(&b.sets) ? db_make_large(&b.db, o->path, err) : err_memory(err);
     ok = ok && build_all(&b, err) && db_finish_large(&b.db, err);
     db_close(&b.db);
-    arena_free(b.texts);
-    map_free(b.by_blob, NULL);
+    day_sets_done(&b.sets);
     map_free(b.known, NULL);
     free(b.members);
     free(b.merge_of);

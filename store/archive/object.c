@@ -433,6 +433,9 @@ bool archive_index_bytes(struct archive_object *o, struct buf *out, struct err *
     if (out->failed) {
         return err_memory(err);
     }
+    if (n > ARCHIVE_BLOCK_BYTES) {
+        archive_cache_prefetch(o->archive->cache, &o->index, 0, n);
+    }
     enum archive_read result = archive_cache_read(o->archive->cache, &r, 0, n, out->data, err);
     if (result == ARCHIVE_GONE) {
         set_state(o, OBJECT_GONE, err);
@@ -529,10 +532,31 @@ bool archive_open_db(struct store_file *f, struct db *db, struct err *err)
     return false;
 }
 
+/* Bytes of the database to read ahead. */
+struct span {
+    uint64_t from;
+    uint64_t until; /* 0: none */
+};
+
+/* Adds bytes to those that are read ahead next. Bytes elsewhere are read first. The sets of a
+ * service are neighbours, so they take one request. */
+static void span_add(struct archive_object *o, struct span *s, uint64_t from, uint64_t until)
+{
+    if (s->until != 0 && from <= s->until + ARCHIVE_BLOCK_BYTES && until >= s->from) {
+        s->from = from < s->from ? from : s->from;
+        s->until = until > s->until ? until : s->until;
+        return;
+    }
+    archive_cache_prefetch(o->archive->cache, &o->data, s->from, s->until);
+    *s = (struct span){from, until};
+}
+
 void archive_prefetch(struct store_file *f, const struct series_list *list,
                       bool (*wants)(void *arg, size_t row), void *arg)
 {
-    const struct archive_object *o = f->object;
+    struct archive_object *o = f->object;
+    struct span rows = {.until = 0};
+    struct span bodies = {.until = 0};
     size_t r = 0;
     int64_t last = 0;
     for (size_t i = 0; i < list->n; i++) {
@@ -547,12 +571,12 @@ void archive_prefetch(struct store_file *f, const struct series_list *list,
             r++;
         }
         if (r < o->n_ranges && o->ranges[r].set_id == set_id) {
-            struct archive_cache *cache = o->archive->cache;
-            archive_cache_prefetch(cache, &o->data, o->ranges[r].rows_from,
-                                   o->ranges[r].rows_until);
-            archive_cache_prefetch(cache, &o->data, o->ranges[r].from, o->ranges[r].until);
+            span_add(o, &rows, o->ranges[r].rows_from, o->ranges[r].rows_until);
+            span_add(o, &bodies, o->ranges[r].from, o->ranges[r].until);
         }
     }
+    archive_cache_prefetch(o->archive->cache, &o->data, rows.from, rows.until);
+    archive_cache_prefetch(o->archive->cache, &o->data, bodies.from, bodies.until);
 }
 
 /* ---- reading ahead --------------------------------------------------------------------------- */

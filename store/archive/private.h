@@ -35,9 +35,9 @@
 #define ARCHIVE_DAYS_MS (60 * 60 * MS_PER_S)
 /* The beginning of the database of a day, which its index has: the roots of its tables. */
 #define ARCHIVE_HEAD_BYTES (3 * ARCHIVE_BLOCK_BYTES)
-/* Limit of the rows at the end of it, which its index has as well: those of some 5,000 profiles.
- * The catalogue has room for a month of them. */
-#define ARCHIVE_TAIL_MAX (4 * ARCHIVE_BLOCK_BYTES)
+/* Limit of the rows at the end of it, which its index has as well: those of some 30,000 profiles.
+ * The catalogue has room for a month of less than half of it. */
+#define ARCHIVE_TAIL_MAX (16 * ARCHIVE_BLOCK_BYTES)
 /* Deadline of a request for a small object or a range. */
 #define ARCHIVE_REQUEST_MS (20 * MS_PER_S)
 /* After a failure that may pass, nothing is read for this long: a query of many files would

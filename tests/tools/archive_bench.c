@@ -326,7 +326,7 @@ static void put_hour(struct bench *b, struct store *s, unsigned hour)
 {
     int64_t from_ns = (T0_MS + (int64_t)hour * 3600 * MS_PER_S) * NS_PER_MS;
     for (unsigned i = 0; i < b->services * b->pods; i++) {
-        put_one(b, s, i / b->pods, i % b->pods, from_ns + i * NS_PER_MS);
+        put_one(b, s, i % b->services, i / b->services, from_ns + i * NS_PER_MS);
     }
 }
 

@@ -129,6 +129,33 @@ TEST(memory_is_bounded)
     archive_cache_free(c);
 }
 
+/* A catalogue or an index brings many blocks that no query reads. */
+TEST(seeded_blocks_do_not_replace_those_in_use)
+{
+    SCOPED(object) o;
+    SCOPED(object) other;
+    struct archive_cache_stats stats;
+    object_init(&o, 1, 4 * BLOCK);
+    object_init(&other, 2, 20 * BLOCK);
+    struct archive_cache *c = cache_of(NULL, 8 * BLOCK);
+    struct archive_reader r = {.source = &o.source};
+    struct archive_reader others = {.source = &other.source};
+    check_read(c, &r, &o, 0, 4 * BLOCK);
+    unsigned before = o.requests;
+    archive_cache_seed(c, &other.source, 0, (struct sv){(const char *)other.bytes, 20 * BLOCK});
+    archive_cache_stats(c, &stats);
+    assert_int_equal(stats.memory, 8 * BLOCK);
+    check_read(c, &r, &o, 0, 4 * BLOCK);
+    assert_int_equal(o.requests, before);
+    /* The newest of them are there, and count as used once they were read. */
+    check_read(c, &others, &other, 16 * BLOCK, 4 * BLOCK);
+    assert_int_equal(other.requests, 0);
+    archive_cache_seed(c, &other.source, 0, (struct sv){(const char *)other.bytes, 8 * BLOCK});
+    check_read(c, &others, &other, 17 * BLOCK, 3 * BLOCK);
+    assert_int_equal(other.requests, 0);
+    archive_cache_free(c);
+}
+
 TEST(failures_are_not_kept)
 {
     SCOPED(object) o;

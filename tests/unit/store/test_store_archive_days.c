@@ -419,12 +419,14 @@ static unsigned gets_for_service(struct fake *f, int service, size_t want)
     return f->gets - before - 1; /* the index */
 }
 
-/* The tables of the day have several pages each, and its file is larger than what its index has. */
-TEST(one_request_has_the_profiles_of_a_service)
+/* Stores a profile an hour for each of so many pods of services, for a day, and merges the day. Its
+ * tables have several pages each, and its file is larger than what its index has. */
+static void check_requests_of_services(int services, int pods)
 {
-    enum { SERVICES = 60, HOURS = 24, NAME = 1500 };
+    enum { HOURS = 24, NAME = 1500 };
     SCOPED(fake) f;
     SCOPED(archive_rig) r;
+    int series = services * pods;
     char name[NAME + 1];
     char labels[64];
     uint32_t seed = 1;
@@ -432,24 +434,30 @@ TEST(one_request_has_the_profiles_of_a_service)
     archive_rig_init(&r, &f, "w1");
     r.options.merge_ms = 60 * 60 * MS_PER_S;
     store_rig_reopen(&r.store);
-    for (int i = 0; i < HOURS * SERVICES; i++) {
+    for (int i = 0; i < HOURS * series; i++) {
         for (size_t k = 0; k < NAME; k++) {
             seed = seed * 1664525 + 1013904223;
             name[k] = k % 60 == 59 ? ' ' : (char)('a' + (seed >> 24) % 26);
         }
         name[NAME] = '\0';
         const struct pprof_row row = {name, "", {1}};
-        (void)snprintf(labels, sizeof(labels), "__name__=cpu,service_name=s%d", i % SERVICES);
-        rig_put(&r.store, labels,
-                RIG_T0 + i / SERVICES * RIG_HOUR + (1 + i % SERVICES) * RIG_SECOND, "cpu/ns", &row,
-                1, NULL);
+        (void)snprintf(labels, sizeof(labels), "__name__=cpu,pod=p%d,service_name=s%d",
+                       i % series / services, i % services);
+        rig_put(&r.store, labels, RIG_T0 + i / series * RIG_HOUR + (1 + i % series) * RIG_SECOND,
+                "cpu/ns", &row, 1, NULL);
     }
     archive_rig_at(&r, &f, 25 * HOUR);
     archive_rig_at(&r, &f, 32 * HOUR);
     archive_rig_at(&r, &f, 35 * HOUR);
     assert_int_equal(fake_count(&f, "w1/data/"), 1);
     assert_true(fake_like(&f, "w1/data/" DAY_NAME)->n > 2 * ARCHIVE_HEAD_BYTES);
-    for (int service = 0; service < SERVICES; service += 7) {
-        assert_true(gets_for_service(&f, service, HOURS) <= 1);
+    for (int service = 0; service < services; service += 1 + services / 9) {
+        CHECK_INT(gets_for_service(&f, service, (size_t)(HOURS * pods)) <= 1, true, "requests");
     }
+}
+
+TEST(one_request_has_the_profiles_of_a_service)
+{
+    check_requests_of_services(60, 1);
+    check_requests_of_services(12, 5);
 }
