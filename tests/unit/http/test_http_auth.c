@@ -4,15 +4,6 @@
 
 #include "http/private.h"
 
-#define OK_HEAD "HTTP/1.1 200 OK\r\n"
-
-static void hello(struct server_conn *c)
-{
-    while (server_read_request(c)) {
-        server_send(c, OK_HEAD "Content-Length: 5\r\n\r\nhello");
-    }
-}
-
 /* The last Authorization header that the server received. */
 static void check_authorization(struct server *s, const char *want, const char *row)
 {
@@ -45,40 +36,37 @@ TEST(test_authorization)
          {.auth = HTTP_AUTH_HEADER, .credentials = "abc", .headers = own, .n_headers = 1},
          "Own thing"},
     };
-    SCOPED(server) *s = server_new(hello, NULL);
-    SCOPED(fixture) f = fixture_new(1);
+    SCOPED(fixture) f = fixture_with(1, server_hello, NULL);
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        SCOPED(call) call = {0};
-        fixture_get(&f, &call, s, &rows[i].settings);
-        check_result(&call, HTTP_DONE, rows[i].name);
-        check_authorization(s, rows[i].want, rows[i].name);
+        fixture_get(&f, &f.call, f.server, &rows[i].settings);
+        check_result(&f.call, HTTP_DONE, rows[i].name);
+        check_authorization(f.server, rows[i].want, rows[i].name);
     }
-    CHECK_INT(atomic_load(&s->accepted), 1, "credentials belong to requests, not connections");
+    CHECK_INT(atomic_load(&f.server->accepted), 1,
+              "credentials belong to requests, not connections");
 }
 
 TEST(test_userinfo_in_url)
 {
     struct http_settings settings = {.auth = HTTP_AUTH_HEADER, .credentials = "abc"};
-    SCOPED(call) call = {0};
-    char url[URL_SIZE];
-    struct server *s = server_new(hello, NULL);
-    SCOPED(fixture) f = fixture_new(1);
-    (void)snprintf(url, sizeof(url), "http://user:s3c%%72et@127.0.0.1:%u/x", s->port);
-    fixture_do(&f, &call, &(struct http_request){.url = url});
-    check_result(&call, HTTP_DONE, "");
-    check_authorization(s, "Basic dXNlcjpzM2NyZXQ=", "user:s3cret");
-    assert_true(server_saw_text(s, "GET /x HTTP/1.1\r\n"));
-    fixture_do(&f, &call, &(struct http_request){.url = url, .settings = &settings});
-    check_authorization(s, "Bearer abc", "the settings win");
-    server_free(s);
+    SCOPED(fixture) f = fixture_with(1, server_hello, NULL);
+    (void)snprintf(f.url, sizeof(f.url), "http://user:s3c%%72et@127.0.0.1:%u/x", f.server->port);
+    fixture_do(&f, &f.call, &(struct http_request){.url = f.url});
+    check_result(&f.call, HTTP_DONE, "");
+    check_authorization(f.server, "Basic dXNlcjpzM2NyZXQ=", "user:s3cret");
+    assert_true(server_saw_text(f.server, "GET /x HTTP/1.1\r\n"));
+    fixture_do(&f, &f.call, &(struct http_request){.url = f.url, .settings = &settings});
+    check_authorization(f.server, "Bearer abc", "the settings win");
+    server_free(f.server);
+    f.server = NULL;
     /* An error names the URL without it. */
-    fixture_do(&f, &call, &(struct http_request){.url = url});
-    check_result(&call, HTTP_ERR_CONNECT, "");
-    assert_null(strstr(call.error, "s3c"));
-    assert_null(strstr(call.error, "user"));
-    fixture_do(&f, &call, &(struct http_request){.url = "http://user:s3cret@ h/"});
-    check_result(&call, HTTP_ERR_CONFIG, "");
-    assert_null(strstr(call.error, "s3c"));
+    fixture_do(&f, &f.call, &(struct http_request){.url = f.url});
+    check_result(&f.call, HTTP_ERR_CONNECT, "");
+    assert_null(strstr(f.call.error, "s3c"));
+    assert_null(strstr(f.call.error, "user"));
+    fixture_do(&f, &f.call, &(struct http_request){.url = "http://user:s3cret@ h/"});
+    check_result(&f.call, HTTP_ERR_CONFIG, "");
+    assert_null(strstr(f.call.error, "s3c"));
 }
 
 /* ---- credentials in files -------------------------------------------------------------------- */
@@ -88,13 +76,14 @@ struct secret {
     char path[256];
 };
 
-static void secret_init(struct secret *secret, const char *text)
+static struct secret secret_new(const char *text)
 {
-    secret->dir = testing_mkdtemp();
-    (void)snprintf(secret->path, sizeof(secret->path), "%s/secret", secret->dir);
+    struct secret secret = {.dir = testing_mkdtemp()};
+    (void)snprintf(secret.path, sizeof(secret.path), "%s/secret", secret.dir);
     if (text != NULL) {
-        testing_write_file(secret->dir, "secret", text);
+        testing_write_file(secret.dir, "secret", text);
     }
+    return secret;
 }
 
 static void secret_done(struct secret *secret)
@@ -111,24 +100,21 @@ static void forget(struct fixture *f, const struct secret *secret)
 
 TEST(test_credentials_in_files)
 {
-    SCOPED(call) call = {0};
-    SCOPED(secret) secret;
-    SCOPED(server) *s = server_new(hello, NULL);
-    SCOPED(fixture) f = fixture_new(1);
-    secret_init(&secret, "one\r\n");
+    SCOPED(secret) secret = secret_new("one\r\n");
+    SCOPED(fixture) f = fixture_with(1, server_hello, NULL);
     struct http_settings bearer = {.auth = HTTP_AUTH_HEADER, .credentials_file = secret.path};
     struct http_settings basic = {
         .auth = HTTP_AUTH_BASIC, .username = "u", .password_file = secret.path};
-    fixture_get(&f, &call, s, &bearer);
-    check_authorization(s, "Bearer one", "the line end is not part of it");
-    fixture_get(&f, &call, s, &basic);
-    check_authorization(s, "Basic dTpvbmU=", "u:one");
+    fixture_get(&f, &f.call, f.server, &bearer);
+    check_authorization(f.server, "Bearer one", "the line end is not part of it");
+    fixture_get(&f, &f.call, f.server, &basic);
+    check_authorization(f.server, "Basic dTpvbmU=", "u:one");
     testing_write_file(secret.dir, "secret", "two!\n");
     forget(&f, &secret);
-    fixture_get(&f, &call, s, &bearer);
-    check_authorization(s, "Bearer two!", "re-read");
-    fixture_get(&f, &call, s, &basic);
-    check_authorization(s, "Basic dTp0d28h", "u:two!");
+    fixture_get(&f, &f.call, f.server, &bearer);
+    check_authorization(f.server, "Bearer two!", "re-read");
+    fixture_get(&f, &f.call, f.server, &basic);
+    check_authorization(f.server, "Basic dTp0d28h", "u:two!");
 }
 
 TEST(test_bad_credential_files)
@@ -145,21 +131,18 @@ TEST(test_bad_credential_files)
         {"too large", huge, "expected at most 65536 bytes"},
         {"two lines", "s3cret\r\nEvil: 1", "expected one line of text"},
     };
-    SCOPED(server) *s = server_new(hello, NULL);
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        SCOPED(call) call = {0};
-        SCOPED(secret) secret;
-        SCOPED(fixture) f = fixture_new(1);
-        secret_init(&secret, rows[i].text);
+        SCOPED(secret) secret = secret_new(rows[i].text);
+        SCOPED(fixture) f = fixture_with(1, server_hello, NULL);
         struct http_settings settings = {.auth = HTTP_AUTH_HEADER, .credentials_file = secret.path};
-        fixture_get(&f, &call, s, &settings);
-        check_result(&call, HTTP_ERR_CONFIG, rows[i].name);
-        CHECK_CONTAINS(call.error, rows[i].error, rows[i].name);
-        CHECK_CONTAINS(call.error, secret.path, rows[i].name);
-        assert_null(strstr(call.error, "s3cret"));
-        assert_null(strstr(call.error, "xxxx"));
-        fixture_get(&f, &call, s, NULL);
-        check_result(&call, HTTP_DONE, "the neighbour");
+        fixture_get(&f, &f.call, f.server, &settings);
+        check_result(&f.call, HTTP_ERR_CONFIG, rows[i].name);
+        CHECK_CONTAINS(f.call.error, rows[i].error, rows[i].name);
+        CHECK_CONTAINS(f.call.error, secret.path, rows[i].name);
+        assert_null(strstr(f.call.error, "s3cret"));
+        assert_null(strstr(f.call.error, "xxxx"));
+        fixture_get(&f, &f.call, f.server, NULL);
+        check_result(&f.call, HTTP_DONE, "the neighbour");
     }
 }
 
@@ -178,17 +161,14 @@ static void want_new(struct server_conn *c)
 /* A token file that has changed is read again immediately after a 401. */
 TEST(test_refused_token_is_read_again)
 {
-    SCOPED(call) call = {0};
-    SCOPED(secret) secret;
-    SCOPED(server) *s = server_new(want_new, NULL);
-    SCOPED(fixture) f = fixture_new(1);
-    secret_init(&secret, "old");
+    SCOPED(secret) secret = secret_new("old");
+    SCOPED(fixture) f = fixture_with(1, want_new, NULL);
     struct http_settings settings = {.auth = HTTP_AUTH_HEADER, .credentials_file = secret.path};
-    fixture_get(&f, &call, s, &settings);
-    CHECK_INT(call.status, 401, "");
+    fixture_get(&f, &f.call, f.server, &settings);
+    CHECK_INT(f.call.status, 401, "");
     testing_write_file(secret.dir, "secret", "new");
-    fixture_get(&f, &call, s, &settings);
-    CHECK_INT(call.status, 200, "a refusal does not wait for the next look at the file");
+    fixture_get(&f, &f.call, f.server, &settings);
+    CHECK_INT(f.call.status, 200, "a refusal does not wait for the next look at the file");
 }
 
 /* ---- signatures ------------------------------------------------------------------------------ */
@@ -200,43 +180,38 @@ TEST(test_signature)
     static const struct http_header own[] = {{"Content-Type", "a/b"},
                                              {"x-amz-content-sha256", "0123"}};
     static const struct http_part body = {"abc", 3};
-    SCOPED(call) call = {0};
-    SCOPED(secret) secret;
-    char url[URL_SIZE];
+    SCOPED(secret) secret = secret_new("token\n");
     char got[512];
     char date[64];
     char want[128];
-    SCOPED(server) *s = server_new(hello, NULL);
-    SCOPED(fixture) f = fixture_new(1);
-    secret_init(&secret, "token\n");
+    SCOPED(fixture) f = fixture_with(1, server_hello, NULL);
     struct http_settings settings = {.auth = HTTP_AUTH_S3,
                                      .username = "AKID",
                                      .password = "s3cret",
                                      .region = "eu-1",
                                      .session_token_file = secret.path};
     struct http_request request = {.method = "PUT",
-                                   .url = server_url(s, "/x", url),
                                    .settings = &settings,
                                    .headers = own,
                                    .n_headers = 2,
                                    .body = &body,
                                    .n_body = 1};
-    fixture_do(&f, &call, &request);
-    CHECK_INT(call.status, 200, "");
-    CHECK_STR(server_saw(s, "x-amz-security-token", got, sizeof(got)), "token", "");
-    CHECK_STR(server_saw(s, "Content-Length", got, sizeof(got)), "3", "");
-    assert_non_null(server_saw(s, "X-Amz-Date", date, sizeof(date)));
+    fixture_ask(&f, "/x", &request);
+    CHECK_INT(f.call.status, 200, "");
+    CHECK_STR(server_saw(f.server, "x-amz-security-token", got, sizeof(got)), "token", "");
+    CHECK_STR(server_saw(f.server, "Content-Length", got, sizeof(got)), "3", "");
+    assert_non_null(server_saw(f.server, "X-Amz-Date", date, sizeof(date)));
     (void)snprintf(want, sizeof(want),
                    "AWS4-HMAC-SHA256 Credential=AKID/%.8s/eu-1/s3/aws4_request, ", date);
-    CHECK_CONTAINS(server_saw(s, "Authorization", got, sizeof(got)), want, "");
+    CHECK_CONTAINS(server_saw(f.server, "Authorization", got, sizeof(got)), want, "");
     CHECK_CONTAINS(got,
                    "SignedHeaders=content-type;host;x-amz-content-sha256;x-amz-date;"
                    "x-amz-security-token, ",
                    "");
     assert_null(strstr(got, "s3cret"));
     /* The next request on the same connection has nothing of it. */
-    fixture_get(&f, &call, s, NULL);
-    check_authorization(s, "", "");
+    fixture_get(&f, &f.call, f.server, NULL);
+    check_authorization(f.server, "", "");
 }
 
 /* ---- credentials and redirects --------------------------------------------------------------- */
@@ -256,15 +231,13 @@ TEST(test_no_credentials_elsewhere)
 {
     struct http_settings settings = {
         .auth = HTTP_AUTH_BASIC, .username = "u", .password = "s3cret", .follow_redirects = true};
-    SCOPED(call) call = {0};
     char url[URL_SIZE];
-    SCOPED(server) *other = server_new(hello, NULL);
+    SCOPED(server) *other = server_new(server_hello, NULL);
     (void)snprintf(url, sizeof(url), "http://127.0.0.1:%u/", other->port);
-    SCOPED(server) *s = server_new(redirect_to_arg, url);
-    SCOPED(fixture) f = fixture_new(1);
-    fixture_get(&f, &call, s, &settings);
-    check_result(&call, HTTP_ERR_REDIRECT, "");
-    CHECK_INT(atomic_load(&s->requests), 1, "");
+    SCOPED(fixture) f = fixture_with(1, redirect_to_arg, url);
+    fixture_get(&f, &f.call, f.server, &settings);
+    check_result(&f.call, HTTP_ERR_REDIRECT, "");
+    CHECK_INT(atomic_load(&f.server->requests), 1, "");
     CHECK_INT(atomic_load(&other->accepted), 0, "it was not even contacted");
 }
 
@@ -304,11 +277,10 @@ TEST(test_proxies)
         {"the variable does not touch it", NULL, "*", true, false, NULL, true},
     };
     char proxy_url[URL_SIZE];
-    SCOPED(server) *s = server_new(hello, NULL), *proxy = server_new(hello, NULL);
-    SCOPED(fixture) f = fixture_new(1);
+    SCOPED(server) *proxy = server_new(server_hello, NULL);
+    SCOPED(fixture) f = fixture_with(1, server_hello, NULL);
     (void)snprintf(proxy_url, sizeof(proxy_url), "http://127.0.0.1:%u", proxy->port);
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        SCOPED(call) call = {0};
         struct http_settings settings = {.proxy_url = rows[i].proxy_url ? proxy_url : NULL,
                                          .no_proxy = rows[i].no_proxy,
                                          .proxy_from_environment = rows[i].from_environment};
@@ -320,9 +292,9 @@ TEST(test_proxies)
             setenv("no_proxy", rows[i].no_proxy_variable, 1);
         }
         unsigned before = atomic_load(&proxy->requests);
-        fixture_get(&f, &call, s, &settings);
+        fixture_get(&f, &f.call, f.server, &settings);
         clear_environment();
-        check_result(&call, HTTP_DONE, rows[i].name);
+        check_result(&f.call, HTTP_DONE, rows[i].name);
         CHECK_INT(atomic_load(&proxy->requests) - before, rows[i].want_proxy, rows[i].name);
     }
     assert_true(server_saw_text(proxy, "GET http://127.0.0.1:"));
@@ -331,54 +303,44 @@ TEST(test_proxies)
 /* The message names the proxy: the server of the URL was never asked. */
 TEST(test_proxy_away)
 {
-    SCOPED(call) call = {0};
     char proxy_url[URL_SIZE];
     char port[32];
-    SCOPED(server) *s = server_new(hello, NULL);
-    struct server *proxy = server_new(hello, NULL);
+    struct server *proxy = server_new(server_hello, NULL);
     struct http_settings settings = {.proxy_url = proxy_url};
-    SCOPED(fixture) f = fixture_new(1);
+    SCOPED(fixture) f = fixture_with(1, server_hello, NULL);
     (void)snprintf(proxy_url, sizeof(proxy_url), "http://u:s3cret@127.0.0.1:%u", proxy->port);
     (void)snprintf(port, sizeof(port), "port %u", proxy->port);
     server_free(proxy); /* the port no longer listens */
-    fixture_get(&f, &call, s, &settings);
-    check_result(&call, HTTP_ERR_CONNECT, "");
-    CHECK_CONTAINS(call.error, "connection refused (", "");
-    CHECK_CONTAINS(call.error, port, "");
-    assert_null(strstr(call.error, "s3cret"));
-    CHECK_INT(atomic_load(&s->requests), 0, "");
+    fixture_get(&f, &f.call, f.server, &settings);
+    check_result(&f.call, HTTP_ERR_CONNECT, "");
+    CHECK_CONTAINS(f.call.error, "connection refused (", "");
+    CHECK_CONTAINS(f.call.error, port, "");
+    assert_null(strstr(f.call.error, "s3cret"));
+    CHECK_INT(atomic_load(&f.server->requests), 0, "");
 }
 
 /* A CONNECT request to a proxy has no header that is meant for the server. */
-static void refuse_tunnel(struct server_conn *c)
-{
-    if (server_read_request(c)) {
-        server_send(c, "HTTP/1.1 403 No\r\nContent-Length: 0\r\n\r\n");
-    }
-}
-
 TEST(test_no_credentials_for_the_proxy)
 {
     static const struct http_header headers[] = {{"X-Secret", "s3cret"}};
-    SCOPED(call) call = {0};
     char proxy_url[URL_SIZE], text[64];
-    SCOPED(server) *proxy = server_new(refuse_tunnel, NULL);
-    SCOPED(fixture) f = fixture_new(1);
-    (void)snprintf(proxy_url, sizeof(proxy_url), "http://pu:pp@127.0.0.1:%u", proxy->port);
+    const char *refusal = "HTTP/1.1 403 No\r\nContent-Length: 0\r\n\r\n";
+    SCOPED(fixture) f = fixture_with(1, server_answer, refusal);
+    (void)snprintf(proxy_url, sizeof(proxy_url), "http://pu:pp@127.0.0.1:%u", f.server->port);
     struct http_settings settings = {.auth = HTTP_AUTH_HEADER,
                                      .credentials = "s3cret",
                                      .proxy_url = proxy_url,
                                      .headers = headers,
                                      .n_headers = 1};
-    fixture_do(&f, &call,
+    fixture_do(&f, &f.call,
                &(struct http_request){.url = "https://127.0.0.1:1/", .settings = &settings});
-    check_result(&call, HTTP_ERR_CONNECT, "");
-    CHECK_CONTAINS(call.error, "response 403", "");
-    CHECK_INT(call.status, 0, "the proxy's status is not the server's");
-    assert_null(strstr(call.error, "pp@"));
-    assert_true(server_saw_text(proxy, "CONNECT 127.0.0.1:1 HTTP/1.1"));
-    assert_false(server_saw_text(proxy, "s3cret"));
-    CHECK_STR(server_saw(proxy, "Proxy-Authorization", text, sizeof(text)),
+    check_result(&f.call, HTTP_ERR_CONNECT, "");
+    CHECK_CONTAINS(f.call.error, "response 403", "");
+    CHECK_INT(f.call.status, 0, "the proxy's status is not the server's");
+    assert_null(strstr(f.call.error, "pp@"));
+    assert_true(server_saw_text(f.server, "CONNECT 127.0.0.1:1 HTTP/1.1"));
+    assert_false(server_saw_text(f.server, "s3cret"));
+    CHECK_STR(server_saw(f.server, "Proxy-Authorization", text, sizeof(text)),
               "Basic cHU6cHA=", "pu:pp");
 }
 

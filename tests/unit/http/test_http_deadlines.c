@@ -69,15 +69,9 @@ static bool stop_loop(void *arg, const char *data, size_t len)
 
 static void send_half(struct server_conn *c)
 {
-    if (server_read_request(c) &&
-        server_send(c, "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf")) {
+    if (server_read_request(c) && server_send(c, OK_HEAD "Content-Length: 10\r\n\r\nhalf")) {
         server_wait_close(c);
     }
-}
-
-static void say_nothing(struct server_conn *c)
-{
-    server_wait_close(c);
 }
 
 TEST(test_no_progress)
@@ -88,42 +82,35 @@ TEST(test_no_progress)
         const char *error;
         bool answers; /* the limit begins when some of the body is there */
     } rows[] = {
-        {"never answers", say_nothing, "no response within 60ms", false},
+        {"never answers", server_wait_close, "no response within 60ms", false},
         {"stops in the body", send_half, "nothing more of the response within 60ms", true},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        SCOPED(call) call = {0};
-        char url[URL_SIZE];
-        SCOPED(server) *s = server_new(rows[i].handler, NULL);
-        SCOPED(fixture) f = fixture_new(1);
-        fixture_start(&f, &call,
-                      &(struct http_request){.url = server_url(s, "/", url),
-                                             .timeout_ms = HOUR_MS,
-                                             .progress_timeout_ms = rows[i].answers ? HOUR_MS : 60,
-                                             .on_data = rows[i].answers ? stop_loop : NULL});
+        SCOPED(fixture) f = fixture_with(1, rows[i].handler, NULL);
+        fixture_start_path(
+            &f, &f.call, "/",
+            &(struct http_request){.timeout_ms = HOUR_MS,
+                                   .progress_timeout_ms = rows[i].answers ? HOUR_MS : 60,
+                                   .on_data = rows[i].answers ? stop_loop : NULL});
         if (rows[i].answers) {
             loop_run(f.loop);
-            call.transfer->request.progress_timeout_ms = 60;
-            http_deadline_arm(call.transfer);
+            f.call.transfer->request.progress_timeout_ms = 60;
+            http_deadline_arm(f.call.transfer);
         }
         fixture_wait(&f);
-        check_result(&call, HTTP_ERR_TIMEOUT, rows[i].name);
-        CHECK_CONTAINS(call.error, rows[i].error, rows[i].name);
+        check_result(&f.call, HTTP_ERR_TIMEOUT, rows[i].name);
+        CHECK_CONTAINS(f.call.error, rows[i].error, rows[i].name);
     }
 }
 
 /* The limit counts from the last byte and not from the request. */
 TEST(test_bytes_are_progress)
 {
-    SCOPED(call) call = {0};
-    char url[URL_SIZE];
-    SCOPED(server) *s = server_new(send_half, NULL);
-    SCOPED(fixture) f = fixture_new(1);
-    fixture_start(&f, &call,
-                  &(struct http_request){.url = server_url(s, "/", url),
-                                         .progress_timeout_ms = HOUR_MS,
-                                         .on_data = stop_loop});
-    struct http_transfer *t = call.transfer;
+    SCOPED(fixture) f = fixture_with(1, send_half, NULL);
+    fixture_start_path(
+        &f, &f.call, "/",
+        &(struct http_request){.progress_timeout_ms = HOUR_MS, .on_data = stop_loop});
+    struct http_transfer *t = f.call.transfer;
     loop_run(f.loop);
     assert_true(t->sent_ns > 0 && t->progress_ns > t->sent_ns);
     http_watchdog_run(f.client, t->progress_ns + HOUR_NS);
@@ -131,8 +118,8 @@ TEST(test_bytes_are_progress)
     CHECK_INT(t->end_ns, 0, "not overdue");
     http_watchdog_run(f.client, t->progress_ns + HOUR_NS + NS_PER_S + 1);
     fixture_wait(&f);
-    check_result(&call, HTTP_ERR_TIMEOUT, "");
-    CHECK_INT(call.status, 200, "");
+    check_result(&f.call, HTTP_ERR_TIMEOUT, "");
+    CHECK_INT(f.call.status, 200, "");
 }
 
 /* ---- waiting for a token --------------------------------------------------------------------- */
@@ -155,14 +142,7 @@ static void issue_late(struct server_conn *c)
         while (!atomic_load(&gate->open)) {
             usleep(1000);
         }
-        server_send(c, "HTTP/1.1 200 OK\r\nContent-Length: 20\r\n\r\n{\"access_token\":\"t\"}");
-    }
-}
-
-static void serve(struct server_conn *c)
-{
-    while (server_read_request(c)) {
-        server_send(c, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
+        server_send(c, OK_HEAD "Content-Length: 20\r\n\r\n{\"access_token\":\"t\"}");
     }
 }
 
@@ -176,17 +156,16 @@ TEST(test_deadline_while_waiting_for_a_token)
 {
     struct gate gate = {.asked = 0};
     SCOPED(call) first = {.then = open_gate, .then_arg = &gate.open}, second = {0};
-    char url[URL_SIZE], token_url[URL_SIZE];
-    SCOPED(server) *tokens = server_new(issue_late, &gate), *s = server_new(serve, NULL);
+    char token_url[URL_SIZE];
+    SCOPED(server) *tokens = server_new(issue_late, &gate);
     struct http_oauth2 oauth2 = {.client_id = "me",
                                  .client_secret = "s3cret",
                                  .token_url = server_url(tokens, "/token", token_url)};
     struct http_settings settings = {.auth = HTTP_AUTH_OAUTH2, .oauth2 = &oauth2};
-    SCOPED(fixture) f = fixture_new(1);
-    fixture_start(&f, &first,
-                  &(struct http_request){
-                      .url = server_url(s, "/", url), .settings = &settings, .timeout_ms = 60});
-    fixture_start(&f, &second, &(struct http_request){.url = url, .settings = &settings});
+    SCOPED(fixture) f = fixture_with(1, server_hello, NULL);
+    fixture_start_path(&f, &first, "/",
+                       &(struct http_request){.settings = &settings, .timeout_ms = 60});
+    fixture_start_path(&f, &second, "/", &(struct http_request){.settings = &settings});
     fixture_wait(&f);
     check_result(&first, HTTP_ERR_TIMEOUT, "");
     CHECK_CONTAINS(first.error, "no connection within 60ms", "");
@@ -197,18 +176,19 @@ TEST(test_deadline_while_waiting_for_a_token)
 /* ---- the watchdog ---------------------------------------------------------------------------- */
 
 /* A request for an hour whose timer is lost. */
-static struct http_transfer *start_lost(struct fixture *f, struct call *call, const char *url,
+static struct http_transfer *start_lost(struct fixture *f, const char *url,
                                         const struct http_settings *settings)
 {
-    fixture_start(f, call,
+    fixture_start(f, &f->call,
                   &(struct http_request){.url = url, .settings = settings, .timeout_ms = HOUR_MS});
-    loop_timer_cancel(call->transfer->deadline);
-    return call->transfer;
+    loop_timer_cancel(f->call.transfer->deadline);
+    return f->call.transfer;
 }
 
 /* Not yet at a second past the deadline, and right after it. */
-static void check_watchdog(struct fixture *f, struct call *call, const char *row)
+static void check_watchdog(struct fixture *f, const char *row)
 {
+    struct call *call = &f->call;
     int64_t deadline_ns = call->transfer->start_ns + HOUR_NS;
     /* The limit of connecting is not what is tested. */
     call->transfer->request.connect_timeout_ms = 2 * HOUR_MS;
@@ -219,36 +199,32 @@ static void check_watchdog(struct fixture *f, struct call *call, const char *row
     check_result(call, HTTP_ERR_TIMEOUT, row);
     CHECK_INT(fixture_metric(f, OVERDUE), 1, row);
     CHECK_INT(fixture_metric(f, IN_FLIGHT), 0, row);
-    call_clear(call);
 }
 
 TEST(test_watchdog_ends_one_in_libcurl)
 {
     SCOPED(silent) s = silent_new();
-    struct call call = {0};
     SCOPED(fixture) f = fixture_new(1);
-    start_lost(&f, &call, s.url, NULL);
-    check_watchdog(&f, &call, "in libcurl");
+    start_lost(&f, s.url, NULL);
+    check_watchdog(&f, "in libcurl");
 }
 
 TEST(test_watchdog_ends_one_that_is_pending)
 {
     SCOPED(silent) s = silent_new();
-    struct call call = {0};
     SCOPED(fixture) f = fixture_new_libcurl(1);
     f.client->shards[0].busy = true;
-    struct http_transfer *t = start_lost(&f, &call, s.url, NULL);
+    struct http_transfer *t = start_lost(&f, s.url, NULL);
     f.client->shards[0].busy = false;
     assert_ptr_equal(t->list, &f.client->shards[0].pending);
-    check_watchdog(&f, &call, "pending");
+    check_watchdog(&f, "pending");
 }
 
 TEST(test_watchdog_frees_a_cancelled_one)
 {
     SCOPED(silent) s = silent_new();
-    struct call call = {0};
     SCOPED(fixture) f = fixture_new_libcurl(1);
-    struct http_transfer *t = start_lost(&f, &call, s.url, NULL);
+    struct http_transfer *t = start_lost(&f, s.url, NULL);
     int64_t deadline_ns = t->start_ns + HOUR_NS;
     f.client->shards[0].busy = true;
     http_cancel(t);
@@ -257,41 +233,34 @@ TEST(test_watchdog_frees_a_cancelled_one)
     http_watchdog_run(f.client, deadline_ns + NS_PER_S + 1);
     CHECK_INT(fixture_metric(&f, IN_FLIGHT), 0, "");
     CHECK_INT(fixture_metric(&f, OVERDUE), 1, "");
-    CHECK_INT(call.done, 0, "a cancelled one has no end");
+    CHECK_INT(f.call.done, 0, "a cancelled one has no end");
 }
 
 /* The fetch is the only other transfer, next in the list, and is cancelled on the way. */
 TEST(test_watchdog_ends_one_that_waits_for_its_token)
 {
     SCOPED(silent) s = silent_new();
-    struct call call = {0};
     struct http_oauth2 oauth2 = {.client_id = "me", .client_secret = "s3cret", .token_url = s.url};
     struct http_settings settings = {.auth = HTTP_AUTH_OAUTH2, .oauth2 = &oauth2};
     SCOPED(fixture) f = fixture_new(1);
-    start_lost(&f, &call, s.url, &settings);
-    assert_true(call.transfer->needs_token);
+    start_lost(&f, s.url, &settings);
+    assert_true(f.call.transfer->needs_token);
     CHECK_INT(fixture_metric(&f, IN_FLIGHT), 2, "with the fetch");
-    TAILQ_NEXT(call.transfer, all_link)->request.timeout_ms = 2 * HOUR_MS;
-    TAILQ_NEXT(call.transfer, all_link)->request.connect_timeout_ms = 2 * HOUR_MS;
-    check_watchdog(&f, &call, "without a token");
+    TAILQ_NEXT(f.call.transfer, all_link)->request.timeout_ms = 2 * HOUR_MS;
+    TAILQ_NEXT(f.call.transfer, all_link)->request.connect_timeout_ms = 2 * HOUR_MS;
+    check_watchdog(&f, "without a token");
 }
 
 TEST(test_overdue_ones_are_counted_by_the_timer_too)
 {
     SCOPED(silent) s = silent_new();
-    struct call call = {0};
     SCOPED(fixture) f = fixture_new(1);
-    fixture_start(&f, &call, &(struct http_request){.url = s.url, .timeout_ms = 60});
+    fixture_start(&f, &f.call, &(struct http_request){.url = s.url, .timeout_ms = 60});
     /* The loop seems to have been held meanwhile. */
-    call.transfer->start_ns -= 2 * NS_PER_S;
+    f.call.transfer->start_ns -= 2 * NS_PER_S;
     fixture_wait(&f);
-    check_result(&call, HTTP_ERR_TIMEOUT, "");
+    check_result(&f.call, HTTP_ERR_TIMEOUT, "");
     CHECK_INT(fixture_metric(&f, OVERDUE), 1, "");
-    call_clear(&call);
 }
 
-int main(void)
-{
-    alarm(TEST_HANG_S);
-    return run_both_ways(NULL, NULL);
-}
+MAIN_THAT_MAY_HANG(run_both_ways(NULL, NULL))

@@ -7,6 +7,8 @@
 #include "http/private.h"
 
 #define BIG ((size_t)16 * 1024 * 1024)
+#define ACCEPTED OK_HEAD "Content-Length: 2\r\n\r\nhi"
+#define CLOSING OK_HEAD "Content-Length: 2\r\nConnection: close\r\n\r\nhi"
 
 /* ---- which ----------------------------------------------------------------------------------- */
 
@@ -83,13 +85,6 @@ TEST(test_addresses)
     }
 }
 
-static void hello(struct server_conn *c)
-{
-    while (server_read_request(c)) {
-        server_send(c, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi");
-    }
-}
-
 static int look_up(const char *host, char **ret_addresses)
 {
     *ret_addresses = strdup(strcmp(host, "two.test") == 0 ? "[::1],127.0.0.1" : "127.0.0.1");
@@ -100,24 +95,15 @@ static int look_up(const char *host, char **ret_addresses)
 TEST(test_names)
 {
     static const char *const names[] = {"one.test", "two.test"};
-    struct err err = ERR_INIT;
-    SCOPED(server) *s = server_new(hello, NULL);
-    SCOPED(fixture) f = {0};
-    f.loop = loop_new(&err);
-    f.log = testing_log_new();
-    f.metrics = metrics_new();
-    f.client = http_client_new(
-        &(struct http_client_options){.loop = f.loop, .name = "test", .lookup = look_up}, &err);
-    assert_non_null(f.client);
+    SCOPED(fixture) f = fixture_new_options(&(struct http_client_options){.lookup = look_up});
+    f.server = server_new(server_hello, NULL);
     for (size_t i = 0; i < 4; i++) {
-        SCOPED(call) call = {0};
-        char url[URL_SIZE];
-        (void)snprintf(url, sizeof(url), "http://%s:%u/", names[i % 2], s->port);
-        fixture_do(&f, &call, &(struct http_request){.url = url});
-        check_result(&call, HTTP_DONE, names[i % 2]);
-        CHECK_INT(call.reused, i >= 2, names[i % 2]);
+        (void)snprintf(f.url, sizeof(f.url), "http://%s:%u/", names[i % 2], f.server->port);
+        fixture_do(&f, &f.call, &(struct http_request){.url = f.url});
+        check_result(&f.call, HTTP_DONE, names[i % 2]);
+        CHECK_INT(f.call.reused, i >= 2, names[i % 2]);
     }
-    CHECK_INT(atomic_load(&s->accepted), 2, "one connection each");
+    CHECK_INT(atomic_load(&f.server->accepted), 2, "one connection each");
     CHECK_INT(f.client->n_idle, 1, "handles of libcurl");
 }
 
@@ -149,10 +135,11 @@ static void get_lines(struct server *s, char *out, size_t size)
     }
 }
 
-static void hello_once(struct server_conn *c)
+/* Leaves it to the client to close the connection. */
+static void say_more(struct server_conn *c)
 {
     if (server_read_request(c)) {
-        server_send(c, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nhi");
+        server_send(c, server_arg(c));
         server_wait_close(c);
     }
 }
@@ -190,19 +177,16 @@ TEST(test_requests_are_those_of_libcurl)
         {.path = "/", .settings = {.auth = HTTP_AUTH_BASIC, .username = "u"}},
         {.path = "/", .settings = {.auth = HTTP_AUTH_HEADER, .credentials = "t"}},
     };
-    SCOPED(server) *s = server_new(hello_once, NULL);
+    SCOPED(server) *s = server_new(say_more, CLOSING);
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         char seen[2][4096];
         for (int with = 0; with < 2; with++) {
-            SCOPED(fixture) f;
-            SCOPED(call) call = {0};
-            char url[URL_SIZE];
+            SCOPED(fixture) f = (with ? fixture_new_libcurl : fixture_new)(1);
             struct http_request r = rows[i].request;
-            r.url = server_url(s, rows[i].path, url);
+            r.url = server_url(s, rows[i].path, f.url);
             r.settings = &rows[i].settings;
-            f = (with ? fixture_new_libcurl : fixture_new)(1);
-            fixture_do(&f, &call, &r);
-            check_result(&call, HTTP_DONE, rows[i].path);
+            fixture_do(&f, &f.call, &r);
+            check_result(&f.call, HTTP_DONE, rows[i].path);
             CHECK_INT(f.client->n_idle, with, "handles of libcurl");
             get_lines(s, seen[with], sizeof(seen[with]));
         }
@@ -219,7 +203,7 @@ static void check_body(struct server_conn *c)
         for (size_t i = 0; i < BIG; i++) {
             *same &= body[i] == (char)(i % 251);
         }
-        server_send(c, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi");
+        server_send(c, ACCEPTED);
     }
 }
 
@@ -227,11 +211,8 @@ static void check_body(struct server_conn *c)
 TEST(test_large_scattered_body)
 {
     enum { PARTS = 64 };
-    struct fixture f;
-    SCOPED(call) call = {0};
     struct http_part parts[PARTS];
     bool same = false;
-    char url[URL_SIZE];
     SCOPED_MEMORY char *body = testing_memory(BIG);
     for (size_t i = 0; i < BIG; i++) {
         body[i] = (char)(i % 251);
@@ -240,15 +221,9 @@ TEST(test_large_scattered_body)
         size_t pair = i / 2 * (BIG / (PARTS / 2));
         parts[i] = (struct http_part){body + pair, i % 2 ? BIG / (PARTS / 2) : 0};
     }
-    struct server *s = server_new(check_body, &same);
-    f = fixture_new(1);
-    fixture_do(
-        &f, &call,
-        &(struct http_request){
-            .method = "POST", .url = server_url(s, "/", url), .body = parts, .n_body = PARTS});
-    check_result(&call, HTTP_DONE, "");
-    fixture_done(&f);
-    server_free(s);
+    SCOPED(fixture) f = fixture_with(1, check_body, &same);
+    fixture_ask(&f, "/", &(struct http_request){.method = "POST", .body = parts, .n_body = PARTS});
+    check_result(&f.call, HTTP_DONE, "");
     assert_true(same);
 }
 
@@ -276,7 +251,6 @@ static void answer_and_reset(struct server_conn *c)
 
 TEST(test_answers_before_the_body)
 {
-#define ACCEPTED "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi"
 #define REFUSED "HTTP/1.1 429 Too Many\r\nContent-Length: 4\r\n\r\nbusy"
     static const struct {
         const char *name;
@@ -293,16 +267,10 @@ TEST(test_answers_before_the_body)
     SCOPED_MEMORY char *body = testing_memory(BIG);
     struct http_part part = {body, BIG};
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        SCOPED(call) call = {0};
-        char url[URL_SIZE];
-        SCOPED(server) *s = server_new(rows[i].handler, rows[i].answer);
-        SCOPED(fixture) f = fixture_new(1);
-        fixture_do(
-            &f, &call,
-            &(struct http_request){
-                .method = "POST", .url = server_url(s, "/", url), .body = &part, .n_body = 1});
-        check_result(&call, rows[i].result, rows[i].name);
-        CHECK_INT(call.status, rows[i].status, rows[i].name);
+        SCOPED(fixture) f = fixture_with(1, rows[i].handler, rows[i].answer);
+        fixture_ask(&f, "/", &(struct http_request){.method = "POST", .body = &part, .n_body = 1});
+        check_result(&f.call, rows[i].result, rows[i].name);
+        CHECK_INT(f.call.status, rows[i].status, rows[i].name);
     }
 }
 
@@ -319,33 +287,16 @@ static void run_until_closed(struct fixture *f)
 
 TEST(test_too_old_ones_are_closed)
 {
-    SCOPED(call) call = {0};
-    SCOPED(server) *s = server_new(hello, NULL);
-    SCOPED(fixture) f = fixture_new(1);
-    fixture_get(&f, &call, s, NULL);
+    SCOPED(fixture) f = fixture_with(1, server_hello, NULL);
+    fixture_get(&f, &f.call, f.server, NULL);
     int64_t now_ns = clock_mono_ns();
     direct_prune(f.client->direct, now_ns);
     CHECK_INT(f.client->n_open, 1, "");
     direct_prune(f.client->direct, now_ns + DIRECT_IDLE_MAX_NS);
     CHECK_INT(f.client->n_open, 0, "");
-    fixture_get(&f, &call, s, NULL);
-    check_result(&call, HTTP_DONE, "");
-    CHECK_INT(call.reused, false, "");
-}
-
-static void say_more(struct server_conn *c)
-{
-    if (server_read_request(c)) {
-        server_send(c, server_arg(c));
-        server_wait_close(c);
-    }
-}
-
-static void answer_and_close(struct server_conn *c)
-{
-    if (server_read_request(c)) {
-        server_send(c, server_arg(c));
-    }
+    fixture_get(&f, &f.call, f.server, NULL);
+    check_result(&f.call, HTTP_DONE, "");
+    CHECK_INT(f.call.reused, false, "");
 }
 
 /* The connection is closed as soon as the server has closed it, and if nobody can know what the
@@ -357,27 +308,20 @@ TEST(test_bad_ones_are_closed)
         server_handler *handler;
         const char *answer;
     } rows[] = {
-        {"closed by the server", answer_and_close, ACCEPTED},
+        {"closed by the server", server_answer, ACCEPTED},
         {"more than the answer", say_more, ACCEPTED ACCEPTED},
-        {"an end that was announced", say_more,
-         "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nhi"},
+        {"an end that was announced", say_more, CLOSING},
         {"HTTP/1.0", say_more, "HTTP/1.0 200 OK\r\nContent-Length: 2\r\n\r\nhi"},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        SCOPED(call) call = {0};
-        SCOPED(server) *s = server_new(rows[i].handler, rows[i].answer);
-        SCOPED(fixture) f = fixture_new(1);
-        fixture_get(&f, &call, s, NULL);
-        check_result(&call, HTTP_DONE, rows[i].name);
+        SCOPED(fixture) f = fixture_with(1, rows[i].handler, rows[i].answer);
+        fixture_get(&f, &f.call, f.server, NULL);
+        check_result(&f.call, HTTP_DONE, rows[i].name);
         run_until_closed(&f);
-        fixture_get(&f, &call, s, NULL);
-        check_result(&call, HTTP_DONE, rows[i].name);
-        CHECK_INT(call.reused, false, rows[i].name);
+        fixture_get(&f, &f.call, f.server, NULL);
+        check_result(&f.call, HTTP_DONE, rows[i].name);
+        CHECK_INT(f.call.reused, false, rows[i].name);
     }
 }
 
-int main(void)
-{
-    alarm(TEST_HANG_S);
-    return testing_run("tests", NULL, NULL);
-}
+MAIN_THAT_MAY_HANG(testing_run("tests", NULL, NULL))

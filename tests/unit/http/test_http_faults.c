@@ -4,20 +4,6 @@
 
 #include "http/private.h"
 
-#define OK_HEAD "HTTP/1.1 200 OK\r\n"
-
-/* Sends the same bytes on each connection and closes it. */
-static void send_script(struct server_conn *c)
-{
-    if (!server_read_request(c)) {
-        return;
-    }
-    const char *script = server_arg(c);
-    if (script != NULL) {
-        server_send(c, script);
-    }
-}
-
 /* ---- broken responses ------------------------------------------------------------------------ */
 
 TEST(test_broken_responses)
@@ -57,19 +43,17 @@ TEST(test_broken_responses)
          "99999999\r\n\r\n" OK_HEAD "Content-Length: 2\r\n\r\nab",
          HTTP_DONE, 200, ""},
     };
-    SCOPED(server) *s = server_new(send_script, NULL);
-    SCOPED(fixture) f = fixture_new(1);
+    SCOPED(fixture) f = fixture_with(1, server_answer, NULL);
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        SCOPED(call) call = {0};
-        server_set_arg(s, rows[i].script);
-        fixture_get(&f, &call, s, NULL);
-        check_result(&call, rows[i].result, rows[i].name);
-        CHECK_INT(call.status, rows[i].status, rows[i].name);
-        CHECK_CONTAINS(call.error, rows[i].error, rows[i].name);
+        server_set_arg(f.server, rows[i].script);
+        fixture_get(&f, &f.call, f.server, NULL);
+        check_result(&f.call, rows[i].result, rows[i].name);
+        CHECK_INT(f.call.status, rows[i].status, rows[i].name);
+        CHECK_CONTAINS(f.call.error, rows[i].error, rows[i].name);
         if (rows[i].result == HTTP_DONE) {
-            CHECK_STR(call.body, "ab", rows[i].name);
+            CHECK_STR(f.call.body, "ab", rows[i].name);
         } else {
-            CHECK_CONTAINS(call.error, "GET http://127.0.0.1:", rows[i].name);
+            CHECK_CONTAINS(f.call.error, "GET http://127.0.0.1:", rows[i].name);
         }
     }
 }
@@ -122,14 +106,12 @@ TEST(test_header_floods)
          {"HTTP/1.1 200 ", endless},
          "got a longer line without its end"},
     };
-    SCOPED(server) *s = server_new(send_flood, NULL);
-    SCOPED(fixture) f = fixture_new(1);
+    SCOPED(fixture) f = fixture_with(1, send_flood, NULL);
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        SCOPED(call) call = {0};
-        server_set_arg(s, &rows[i].flood);
-        fixture_get(&f, &call, s, NULL);
-        check_result(&call, HTTP_ERR_PROTOCOL, rows[i].name);
-        CHECK_CONTAINS(call.error, rows[i].error, rows[i].name);
+        server_set_arg(f.server, &rows[i].flood);
+        fixture_get(&f, &f.call, f.server, NULL);
+        check_result(&f.call, HTTP_ERR_PROTOCOL, rows[i].name);
+        CHECK_CONTAINS(f.call.error, rows[i].error, rows[i].name);
     }
 }
 
@@ -147,11 +129,9 @@ static void send_99_headers(struct server_conn *c)
 
 TEST(test_many_headers_are_fine)
 {
-    SCOPED(call) call = {0};
-    SCOPED(server) *s = server_new(send_99_headers, NULL);
-    SCOPED(fixture) f = fixture_new(1);
-    fixture_get(&f, &call, s, NULL);
-    check_result(&call, HTTP_DONE, "");
+    SCOPED(fixture) f = fixture_with(1, send_99_headers, NULL);
+    fixture_get(&f, &f.call, f.server, NULL);
+    check_result(&f.call, HTTP_DONE, "");
 }
 
 /* ---- bodies over the limit ------------------------------------------------------------------- */
@@ -176,18 +156,14 @@ TEST(test_body_limits)
          HTTP_ERR_TOO_LARGE, "it", "got one of 8 bytes"},
         {"no body", "HTTP/1.1 204 No\r\n\r\n", 1, HTTP_DONE, "", ""},
     };
-    SCOPED(server) *s = server_new(send_script, NULL);
-    SCOPED(fixture) f = fixture_new(1);
+    SCOPED(fixture) f = fixture_with(1, server_answer, NULL);
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        SCOPED(call) call = {0};
-        char url[URL_SIZE];
-        server_set_arg(s, rows[i].script);
-        fixture_do(&f, &call,
-                   &(struct http_request){.url = server_url(s, "/", url), .max_body = rows[i].max});
-        check_result(&call, rows[i].result, rows[i].name);
-        CHECK_STR(call.body, rows[i].body, rows[i].name);
-        CHECK_CONTAINS(call.error, rows[i].error, rows[i].name);
-        assert_true(call.status != 0);
+        server_set_arg(f.server, rows[i].script);
+        fixture_ask(&f, "/", &(struct http_request){.max_body = rows[i].max});
+        check_result(&f.call, rows[i].result, rows[i].name);
+        CHECK_STR(f.call.body, rows[i].body, rows[i].name);
+        CHECK_CONTAINS(f.call.error, rows[i].error, rows[i].name);
+        assert_true(f.call.status != 0);
     }
     CHECK_INT(
         fixture_metric(&f, "profpull_http_requests_total{client=\"test\",result=\"too_large\"}"), 4,
@@ -220,15 +196,13 @@ static void check_bytes(struct call *call)
 TEST(test_bodies_together)
 {
     struct call calls[3] = {{0}};
-    char url[URL_SIZE];
     long most = 0;
-    SCOPED(server) *s = server_new(send_without_end, NULL);
-    SCOPED(fixture) f = fixture_new(2);
+    SCOPED(fixture) f = fixture_with(2, send_without_end, NULL);
     f.client->bodies_max_bytes = 300000;
     for (size_t i = 0; i < 3; i++) {
         calls[i].then = check_bytes;
         calls[i].then_arg = &most;
-        fixture_start(&f, &calls[i], &(struct http_request){.url = server_url(s, "/", url)});
+        fixture_start_path(&f, &calls[i], "/", &(struct http_request){0});
     }
     fixture_wait(&f);
     for (size_t i = 0; i < 3; i++) {
@@ -242,11 +216,10 @@ TEST(test_bodies_together)
     CHECK_INT(
         fixture_metric(&f, "profpull_http_requests_total{client=\"test\",result=\"no_room\"}"), 3,
         "");
-    server_free(s);
-    s = server_new(send_script, OK_HEAD "Content-Length: 5\r\n\r\n12345");
-    fixture_do(&f, &calls[0], &(struct http_request){.url = server_url(s, "/", url)});
-    check_result(&calls[0], HTTP_DONE, "there is room again");
-    call_clear(&calls[0]);
+    server_free(f.server);
+    f.server = server_new(server_answer, OK_HEAD "Content-Length: 5\r\n\r\n12345");
+    fixture_ask(&f, "/", &(struct http_request){0});
+    check_result(&f.call, HTTP_DONE, "there is room again");
 }
 
 /* Sends as many bytes as the path says, and then nothing, unless they are few. */
@@ -277,20 +250,18 @@ static void hold(struct fixture *f, long bytes)
 TEST(test_large_bodies_leave_room)
 {
     struct call calls[4] = {{0}};
-    char url[URL_SIZE];
-    SCOPED(server) *s = server_new(send_some, NULL);
-    SCOPED(fixture) f = fixture_new(1);
+    SCOPED(fixture) f = fixture_with(1, send_some, NULL);
     f.client->bodies_max_bytes = 400000;
-    fixture_start(&f, &calls[0], &(struct http_request){.url = server_url(s, "/130000", url)});
+    fixture_start_path(&f, &calls[0], "/130000", &(struct http_request){0});
     hold(&f, 131072);
-    fixture_start(&f, &calls[1], &(struct http_request){.url = server_url(s, "/130000", url)});
+    fixture_start_path(&f, &calls[1], "/130000", &(struct http_request){0});
     hold(&f, 262144);
     /* There is room for it, were it not for the small ones. */
-    fixture_start(&f, &calls[2], &(struct http_request){.url = server_url(s, "/130000", url)});
+    fixture_start_path(&f, &calls[2], "/130000", &(struct http_request){0});
     while (calls[2].done == 0 && fixture_metric(&f, BODY_BYTES) < 393216) {
         loop_run_once(f.loop);
     }
-    fixture_start(&f, &calls[3], &(struct http_request){.url = server_url(s, "/16000", url)});
+    fixture_start_path(&f, &calls[3], "/16000", &(struct http_request){0});
     while (calls[3].done == 0) {
         loop_run_once(f.loop);
     }
@@ -305,20 +276,13 @@ TEST(test_large_bodies_leave_room)
 
 TEST(test_body_without_end)
 {
-    SCOPED(call) call = {0};
-    SCOPED(server) *s = server_new(send_without_end, NULL);
-    SCOPED(fixture) f = fixture_new(1);
-    fixture_get(&f, &call, s, NULL);
-    check_result(&call, HTTP_ERR_TOO_LARGE, "");
-    CHECK_INT(call.body_len, 1024 * 1024, "what came up to the limit");
+    SCOPED(fixture) f = fixture_with(1, send_without_end, NULL);
+    fixture_get(&f, &f.call, f.server, NULL);
+    check_result(&f.call, HTTP_ERR_TOO_LARGE, "");
+    CHECK_INT(f.call.body_len, 1024 * 1024, "what came up to the limit");
 }
 
 /* ---- silence --------------------------------------------------------------------------------- */
-
-static void say_nothing(struct server_conn *c)
-{
-    server_wait_close(c);
-}
 
 static void stop_in_body(struct server_conn *c)
 {
@@ -345,22 +309,17 @@ TEST(test_deadlines)
         int64_t timeout_ms; /* long if the response has to begin before, on a busy machine too */
         const char *error;
     } rows[] = {
-        {"never answers", say_nothing, 60, "no response within 60ms"},
+        {"never answers", server_wait_close, 60, "no response within 60ms"},
         {"stops in the body", stop_in_body, 3000,
          "expected the whole response within 3s, got 3 bytes"},
         {"drips", drip, 3000, "expected the whole response within 3s"},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        SCOPED(call) call = {0};
-        char url[URL_SIZE];
-        SCOPED(server) *s = server_new(rows[i].handler, NULL);
-        SCOPED(fixture) f = fixture_new(1);
-        fixture_do(&f, &call,
-                   &(struct http_request){.url = server_url(s, "/", url),
-                                          .timeout_ms = rows[i].timeout_ms});
-        check_result(&call, HTTP_ERR_TIMEOUT, rows[i].name);
-        CHECK_CONTAINS(call.error, rows[i].error, rows[i].name);
-        assert_true(call.end_ns - call.start_ns >= rows[i].timeout_ms * NS_PER_MS);
+        SCOPED(fixture) f = fixture_with(1, rows[i].handler, NULL);
+        fixture_ask(&f, "/", &(struct http_request){.timeout_ms = rows[i].timeout_ms});
+        check_result(&f.call, HTTP_ERR_TIMEOUT, rows[i].name);
+        CHECK_CONTAINS(f.call.error, rows[i].error, rows[i].name);
+        assert_true(f.call.end_ns - f.call.start_ns >= rows[i].timeout_ms * NS_PER_MS);
     }
 }
 
@@ -391,14 +350,13 @@ TEST(test_connect_timeout)
     }
     SCOPED(fixture) f = fixture_new(1);
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        SCOPED(call) call = {0};
-        fixture_do(&f, &call,
+        fixture_do(&f, &f.call,
                    &(struct http_request){.url = server_url(&s, "/", url),
                                           .timeout_ms = rows[i].timeout_ms,
                                           .connect_timeout_ms = rows[i].connect_ms});
-        check_result(&call, rows[i].result, rows[i].name);
-        CHECK_CONTAINS(call.error, rows[i].error, rows[i].name);
-        CHECK_INT(call.sent_ns, 0, rows[i].name);
+        check_result(&f.call, rows[i].result, rows[i].name);
+        CHECK_CONTAINS(f.call.error, rows[i].error, rows[i].name);
+        CHECK_INT(f.call.sent_ns, 0, rows[i].name);
     }
     for (size_t i = 0; i < 4; i++) {
         close(waiting[i]);
@@ -408,22 +366,22 @@ TEST(test_connect_timeout)
 
 TEST(test_refused_and_unknown)
 {
-    SCOPED(call) call = {0};
     char url[URL_SIZE], want[URL_SIZE + 64];
     struct server s = {0};
     close(server_listen(&s.port)); /* a port that does not listen */
     SCOPED(fixture) f = fixture_new(1);
-    fixture_do(&f, &call, &(struct http_request){.url = server_url(&s, "/debug/pprof/heap", url)});
-    check_result(&call, HTTP_ERR_CONNECT, "");
+    fixture_do(&f, &f.call,
+               &(struct http_request){.url = server_url(&s, "/debug/pprof/heap", url)});
+    check_result(&f.call, HTTP_ERR_CONNECT, "");
     (void)snprintf(want, sizeof(want), "GET %s: connection refused", url);
-    CHECK_STR(call.error, want, "");
+    CHECK_STR(f.call.error, want, "");
     CHECK_INT(
         fixture_metric(&f, "profpull_http_requests_total{client=\"test\",result=\"connect\"}"), 1,
         "");
     /* With two dots in a row, no name server is asked. */
-    fixture_do(&f, &call, &(struct http_request){.url = "http://no..host/"});
-    check_result(&call, HTTP_ERR_RESOLVE, "");
-    CHECK_CONTAINS(call.error, "GET http://no..host/: Could not resolve host", "");
+    fixture_do(&f, &f.call, &(struct http_request){.url = "http://no..host/"});
+    check_result(&f.call, HTTP_ERR_RESOLVE, "");
+    CHECK_CONTAINS(f.call.error, "GET http://no..host/: Could not resolve host", "");
 }
 
 /* ---- redirects ------------------------------------------------------------------------------- */
@@ -496,27 +454,23 @@ TEST(test_redirects)
         {"nonsense", "GET", true, 302, "http://[", HTTP_ERR_REDIRECT, "", "http://[",
          "not followed"},
     };
-    SCOPED(server) *s = server_new(redirect, NULL);
-    SCOPED(fixture) f = fixture_new(1);
+    SCOPED(fixture) f = fixture_with(1, redirect, NULL);
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        SCOPED(call) call = {0};
         struct http_settings settings = {.follow_redirects = rows[i].follow};
-        char url[URL_SIZE], target[URL_SIZE], location[URL_SIZE];
-        put_port(rows[i].target, s->port, target);
-        put_port(rows[i].location, s->port, location);
+        char target[URL_SIZE], location[URL_SIZE];
+        put_port(rows[i].target, f.server->port, target);
+        put_port(rows[i].location, f.server->port, location);
         struct redirects r = {target, rows[i].status};
-        server_set_arg(s, &r);
-        fixture_do(&f, &call,
-                   &(struct http_request){.url = server_url(s, "/a/start", url),
-                                          .method = rows[i].method,
-                                          .settings = &settings});
-        check_result(&call, rows[i].result, rows[i].name);
+        server_set_arg(f.server, &r);
+        fixture_ask(&f, "/a/start",
+                    &(struct http_request){.method = rows[i].method, .settings = &settings});
+        check_result(&f.call, rows[i].result, rows[i].name);
         if (rows[i].result == HTTP_DONE) {
-            CHECK_STR(call.body, rows[i].body, rows[i].name);
+            CHECK_STR(f.call.body, rows[i].body, rows[i].name);
         }
-        CHECK_STR(call.location, location, rows[i].name);
-        CHECK_CONTAINS(call.error, rows[i].error, rows[i].name);
-        assert_null(strstr(call.error, "secret"));
+        CHECK_STR(f.call.location, location, rows[i].name);
+        CHECK_CONTAINS(f.call.error, rows[i].error, rows[i].name);
+        assert_null(strstr(f.call.error, "secret"));
     }
 }
 
@@ -543,20 +497,14 @@ TEST(test_redirect_bodies_and_heads)
 {
     struct redirects r = {"/end", 302};
     struct http_settings settings = {.follow_redirects = true};
-    SCOPED(call) call = {0};
-    char url[URL_SIZE];
-    SCOPED(server) *s = server_new(redirect, &r), *big = server_new(big_redirect, NULL);
-    SCOPED(fixture) f = fixture_new(1);
-    fixture_do(&f, &call,
-               &(struct http_request){
-                   .url = server_url(s, "/", url), .settings = &settings, .on_head = count_head});
-    check_result(&call, HTTP_DONE, "");
-    CHECK_INT((intptr_t)call.then_arg, 200, "on_head() is for the final response");
-    CHECK_INT(atomic_load(&s->accepted), 1, "the connection is kept");
-    call.then_arg = NULL;
-    fixture_do(&f, &call,
-               &(struct http_request){.url = server_url(big, "/", url), .settings = &settings});
-    check_result(&call, HTTP_ERR_TOO_LARGE, "a redirect with a body without end");
+    SCOPED(fixture) f = fixture_with(1, redirect, &r);
+    SCOPED(fixture) big = fixture_with(1, big_redirect, NULL);
+    fixture_ask(&f, "/", &(struct http_request){.settings = &settings, .on_head = count_head});
+    check_result(&f.call, HTTP_DONE, "");
+    CHECK_INT((intptr_t)f.call.then_arg, 200, "on_head() is for the final response");
+    CHECK_INT(atomic_load(&f.server->accepted), 1, "the connection is kept");
+    fixture_ask(&big, "/", &(struct http_request){.settings = &settings});
+    check_result(&big.call, HTTP_ERR_TOO_LARGE, "a redirect with a body without end");
 }
 
 /* ---- Retry-After as it arrives --------------------------------------------------------------- */
@@ -564,13 +512,11 @@ TEST(test_redirect_bodies_and_heads)
 TEST(test_retry_after)
 {
     const char *script = "HTTP/1.1 429 Slow Down\r\nRetry-After: 7\r\nContent-Length: 2\r\n\r\nno";
-    SCOPED(call) call = {0};
-    SCOPED(server) *s = server_new(send_script, script);
-    SCOPED(fixture) f = fixture_new(1);
-    fixture_get(&f, &call, s, NULL);
-    check_result(&call, HTTP_DONE, "");
-    CHECK_INT(call.status, 429, "");
-    CHECK_INT(call.retry_after_ms, 7000, "");
+    SCOPED(fixture) f = fixture_with(1, server_answer, script);
+    fixture_get(&f, &f.call, f.server, NULL);
+    check_result(&f.call, HTTP_DONE, "");
+    CHECK_INT(f.call.status, 429, "");
+    CHECK_INT(f.call.retry_after_ms, 7000, "");
 }
 
 static bool keep_data(void *arg, const char *data, size_t len)
@@ -611,8 +557,4 @@ TEST(test_late_responses)
     }
 }
 
-int main(void)
-{
-    alarm(TEST_HANG_S);
-    return run_both_ways(NULL, NULL);
-}
+MAIN_THAT_MAY_HANG(run_both_ways(NULL, NULL))

@@ -4,7 +4,7 @@
 
 #include "http/private.h"
 
-#define CHUNKED "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+#define CHUNKED OK_HEAD "Transfer-Encoding: chunked\r\n\r\n"
 
 /* The head once, then the same bytes so many times (SIZE_MAX: until the client has gone). */
 struct script {
@@ -44,17 +44,12 @@ struct row {
 
 static void check_rows(const struct row *rows, size_t n)
 {
-    SCOPED(server) *s = server_new(send_script, NULL);
-    SCOPED(fixture) f = fixture_new(1);
+    SCOPED(fixture) f = fixture_with(1, send_script, NULL);
     for (size_t i = 0; i < n; i++) {
-        SCOPED(call) call = {0};
-        char url[URL_SIZE];
-        server_set_arg(s, &rows[i].script);
-        fixture_do(&f, &call,
-                   &(struct http_request){.url = server_url(s, "/", url),
-                                          .max_body = (size_t)16 * 1024 * 1024});
-        check_result(&call, rows[i].result, rows[i].name);
-        CHECK_CONTAINS(call.error, rows[i].error, rows[i].name);
+        server_set_arg(f.server, &rows[i].script);
+        fixture_ask(&f, "/", &(struct http_request){.max_body = (size_t)16 * 1024 * 1024});
+        check_result(&f.call, rows[i].result, rows[i].name);
+        CHECK_CONTAINS(f.call.error, rows[i].error, rows[i].name);
     }
 }
 
@@ -103,8 +98,4 @@ TEST(test_ordinary_responses)
     check_rows(rows, sizeof(rows) / sizeof(rows[0]));
 }
 
-int main(void)
-{
-    alarm(TEST_HANG_S);
-    return run_both_ways(NULL, NULL);
-}
+MAIN_THAT_MAY_HANG(run_both_ways(NULL, NULL))

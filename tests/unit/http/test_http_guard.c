@@ -11,6 +11,7 @@
 
 /* Two connections to a server: to one it sends without end. */
 struct pair {
+    struct guard *guard;
     struct server *server;
     int quiet;
     int busy;
@@ -40,6 +41,9 @@ static int connect_to(const struct server *s)
 
 static void pair_init(struct pair *p)
 {
+    struct err err = ERR_INIT;
+    p->guard = guard_new(&err);
+    assert_non_null(p->guard);
     p->server = server_new(send_to_second, NULL);
     p->quiet = connect_to(p->server);
     while (atomic_load(&p->server->accepted) == 0) {
@@ -53,6 +57,7 @@ static void pair_done(struct pair *p)
     close(p->quiet);
     close(p->busy);
     server_free(p->server);
+    guard_free(p->guard);
 }
 SCOPED_VALUE(pair, pair_done)
 
@@ -75,28 +80,18 @@ static bool read_to_end(int fd, int64_t limit_ms)
     return n <= 0;
 }
 
-static struct guard *new_guard(void)
-{
-    struct err err = ERR_INIT;
-    struct guard *g = guard_new(&err);
-    assert_non_null(g);
-    return g;
-}
-
 SETUP_OF(pair)
 
 TEST_ON(struct pair *p, test_the_busiest_connection_is_cut)
 {
-    struct guard *g = new_guard();
     const struct guard_socket sockets[] = {{.fd = p->quiet}, {.fd = p->busy}};
-    guard_enter(g, sockets, 2);
+    guard_enter(p->guard, sockets, 2);
     assert_true(read_to_end(p->busy, 60 * MS_PER_S));
-    CHECK_INT(guard_leave(g), p->busy, "");
+    CHECK_INT(guard_leave(p->guard), p->busy, "");
     CHECK_INT(send(p->quiet, "x", 1, MSG_NOSIGNAL), 1, "the other one is whole");
     const struct guard_socket none[] = {{.fd = p->quiet}};
-    guard_enter(g, none, 1);
-    CHECK_INT(guard_leave(g), -1, "the next call");
-    guard_free(g);
+    guard_enter(p->guard, none, 1);
+    CHECK_INT(guard_leave(p->guard), -1, "the next call");
 }
 
 static void use_cpu(int64_t ms)
@@ -112,61 +107,53 @@ TEST_ON(struct pair *p, test_what_the_kernel_holds_is_discarded)
 {
     char byte;
     int waiting = 0;
-    struct guard *g = new_guard();
     const struct guard_socket sockets[] = {{.fd = p->busy}};
     while (waiting < 64 * 1024) {
         assert_int_equal(ioctl(p->busy, FIONREAD, &waiting), 0);
         usleep(1000);
     }
     struct pollfd end = {.fd = p->busy, .events = POLLRDHUP};
-    guard_enter(g, sockets, 1);
+    guard_enter(p->guard, sockets, 1);
     while (poll(&end, 1, 0) == 0) {
         ;
     }
-    CHECK_INT(guard_leave(g), p->busy, "");
+    CHECK_INT(guard_leave(p->guard), p->busy, "");
     assert_true(recv(p->busy, &byte, 1, MSG_DONTWAIT) <= 0);
-    guard_free(g);
 }
 
 /* Another connection is not to blame for what the call does with the bytes that it has read. */
 TEST_ON(struct pair *p, test_quiet_connections_are_not_cut_after_a_busy_one)
 {
-    struct guard *g = new_guard();
     const struct guard_socket sockets[] = {{.fd = p->quiet}, {.fd = p->busy}};
-    guard_enter(g, sockets, 2);
+    guard_enter(p->guard, sockets, 2);
     assert_true(read_to_end(p->busy, 60 * MS_PER_S));
     use_cpu(2 * (GUARD_CPU_MS + 2 * GUARD_LOOK_MS));
-    CHECK_INT(guard_leave(g), p->busy, "");
+    CHECK_INT(guard_leave(p->guard), p->busy, "");
     CHECK_INT(send(p->quiet, "x", 1, MSG_NOSIGNAL), 1, "the other one is whole");
-    guard_free(g);
 }
 
 /* Calls that follow each other, and waiting, are no reason. */
 TEST_ON(struct pair *p, test_short_calls_and_waiting_are_not_cut)
 {
-    struct guard *g = new_guard();
     const struct guard_socket sockets[] = {{.fd = p->busy}};
     for (int i = 0; i < 30; i++) {
-        guard_enter(g, sockets, 1);
+        guard_enter(p->guard, sockets, 1);
         assert_false(read_to_end(p->busy, GUARD_CPU_MS / 20));
-        CHECK_INT(guard_leave(g), -1, "short");
+        CHECK_INT(guard_leave(p->guard), -1, "short");
     }
-    guard_enter(g, sockets, 1);
+    guard_enter(p->guard, sockets, 1);
     usleep((GUARD_CPU_MS + 3 * GUARD_LOOK_MS) * 1000);
-    CHECK_INT(guard_leave(g), -1, "waiting");
-    guard_free(g);
+    CHECK_INT(guard_leave(p->guard), -1, "waiting");
 }
 
 /* The number of a closed socket may be another's. */
 TEST_ON(struct pair *p, test_closed_sockets_are_not_cut)
 {
-    struct guard *g = new_guard();
     const struct guard_socket sockets[] = {{.fd = p->busy}};
-    guard_enter(g, sockets, 1);
-    guard_forget(g, p->busy);
+    guard_enter(p->guard, sockets, 1);
+    guard_forget(p->guard, p->busy);
     assert_false(read_to_end(p->busy, GUARD_CPU_MS + 3 * GUARD_LOOK_MS));
-    CHECK_INT(guard_leave(g), -1, "");
-    guard_free(g);
+    CHECK_INT(guard_leave(p->guard), -1, "");
     guard_enter(NULL, sockets, 1);
     guard_forget(NULL, 1);
     CHECK_INT(guard_leave(NULL), -1, "no guard");
@@ -174,35 +161,26 @@ TEST_ON(struct pair *p, test_closed_sockets_are_not_cut)
 
 /* ---- offenders ------------------------------------------------------------------------------- */
 
-static void serve(struct server_conn *c)
-{
-    while (server_read_request(c)) {
-        server_send(c, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
-    }
-}
-
 TEST(test_offenders_are_not_asked)
 {
-    SCOPED(call) call = {0};
-    char url[URL_SIZE];
     struct url parts;
     struct err err = ERR_INIT;
-    SCOPED(server) *s = server_new(serve, NULL), *other = server_new(serve, NULL);
-    SCOPED(fixture) f = fixture_new(1);
-    assert_true(url_parse(server_url(s, "/", url), &parts, &err));
+    SCOPED(server) *other = server_new(server_hello, NULL);
+    SCOPED(fixture) f = fixture_with(1, server_hello, NULL);
+    assert_true(url_parse(server_url(f.server, "/", f.url), &parts, &err));
     offenders_add(f.client->offenders, url_origin_hash(&parts), clock_mono_ms());
-    fixture_get(&f, &call, s, NULL);
-    check_result(&call, HTTP_ERR_PROTOCOL, "");
-    CHECK_CONTAINS(call.error, "no request for another ", "");
-    CHECK_CONTAINS(call.error, "its last response blocked all other requests", "");
-    CHECK_INT(atomic_load(&s->accepted), 0, "");
-    fixture_get(&f, &call, other, NULL);
-    check_result(&call, HTTP_DONE, "another port");
+    fixture_get(&f, &f.call, f.server, NULL);
+    check_result(&f.call, HTTP_ERR_PROTOCOL, "");
+    CHECK_CONTAINS(f.call.error, "no request for another ", "");
+    CHECK_CONTAINS(f.call.error, "its last response blocked all other requests", "");
+    CHECK_INT(atomic_load(&f.server->accepted), 0, "");
+    fixture_get(&f, &f.call, other, NULL);
+    check_result(&f.call, HTTP_DONE, "another port");
     /* The offence seems to be that long ago. */
     offenders_add(f.client->offenders, url_origin_hash(&parts),
                   clock_mono_ms() - OFFENDERS_PAUSE_MS);
-    fixture_get(&f, &call, s, NULL);
-    check_result(&call, HTTP_DONE, "over");
+    fixture_get(&f, &f.call, f.server, NULL);
+    check_result(&f.call, HTTP_DONE, "over");
     url_done(&parts);
 }
 
@@ -223,8 +201,4 @@ TEST(test_offenders_are_limited)
     offenders_free(o);
 }
 
-int main(void)
-{
-    alarm(TEST_HANG_S);
-    return testing_run("tests", NULL, NULL);
-}
+MAIN_THAT_MAY_HANG(testing_run("tests", NULL, NULL))

@@ -221,9 +221,4 @@ TEST(test_no_response_is_lost)
     fixture_done(&r.f);
 }
 
-int main(void)
-{
-    signal(SIGPIPE, SIG_IGN);
-    alarm(TEST_HANG_S);
-    return testing_run("tests", NULL, NULL);
-}
+MAIN_THAT_MAY_HANG(testing_run("tests", ignore_sigpipe, NULL))

@@ -64,18 +64,15 @@ struct rig {
     struct fixture f;
     struct issuer issuer;
     struct server *tokens;
-    struct server *server;
     char token_url[URL_SIZE];
     struct http_oauth2 oauth2;
     struct http_settings settings;
 };
 
-static void rig_init(struct rig *r, const char *want)
+static void rig_init(struct rig *r)
 {
-    *r = (struct rig){.issuer = {.refuse = 0}};
-    r->f = fixture_new(1);
+    r->f = fixture_with(1, guarded, NULL);
     r->tokens = server_new(issue, &r->issuer);
-    r->server = server_new(guarded, want);
     r->oauth2 = (struct http_oauth2){.client_id = "me:1",
                                      .client_secret = "s3cret/+",
                                      .token_url = server_url(r->tokens, "/token", r->token_url)};
@@ -85,93 +82,83 @@ static void rig_init(struct rig *r, const char *want)
 static void rig_done(struct rig *r)
 {
     fixture_done(&r->f);
-    server_free(r->server);
     server_free(r->tokens);
 }
 SCOPED_VALUE(rig, rig_done)
 
-static void get(struct rig *r, struct call *call)
+SETUP_OF(rig)
+
+static void get(struct rig *r)
 {
-    fixture_get(&r->f, call, r->server, &r->settings);
-    assert_null(strstr(call->error, "s3cret"));
+    fixture_get(&r->f, &r->f.call, r->f.server, &r->settings);
+    assert_null(strstr(r->f.call.error, "s3cret"));
 }
 
-TEST(test_fetched_once)
+TEST_ON(struct rig *r, test_fetched_once)
 {
     static const char *const scopes[] = {"a", "b:c"};
     static const struct http_header params[] = {{"audience", "x y"}};
-    SCOPED(rig) r;
-    SCOPED(call) call = {0};
-    rig_init(&r, "Bearer t1");
-    r.oauth2.scopes = scopes;
-    r.oauth2.n_scopes = 2;
-    r.oauth2.params = params;
-    r.oauth2.n_params = 1;
+    server_set_arg(r->f.server, "Bearer t1");
+    r->oauth2.scopes = scopes;
+    r->oauth2.n_scopes = 2;
+    r->oauth2.params = params;
+    r->oauth2.n_params = 1;
     for (int i = 0; i < 3; i++) {
-        get(&r, &call);
-        CHECK_INT(call.result, HTTP_DONE, call.error);
-        CHECK_INT(call.status, 200, "");
+        get(r);
+        CHECK_INT(r->f.call.result, HTTP_DONE, r->f.call.error);
+        CHECK_INT(r->f.call.status, 200, "");
     }
-    CHECK_INT(atomic_load(&r.issuer.asked), 1, "");
-    CHECK_STR(r.issuer.form, "grant_type=client_credentials&scope=a%20b%3Ac&audience=x%20y", "");
+    CHECK_INT(atomic_load(&r->issuer.asked), 1, "");
+    CHECK_STR(r->issuer.form, "grant_type=client_credentials&scope=a%20b%3Ac&audience=x%20y", "");
     /* me%3A1:s3cret%2F%2B */
-    CHECK_STR(r.issuer.authorization, "Basic bWUlM0ExOnMzY3JldCUyRiUyQg==", "");
+    CHECK_STR(r->issuer.authorization, "Basic bWUlM0ExOnMzY3JldCUyRiUyQg==", "");
 }
 
 /* Transfers that need the token at the same time wait for one fetch. */
-TEST(test_shared_fetch)
+TEST_ON(struct rig *r, test_shared_fetch)
 {
-    SCOPED(rig) r;
     struct call calls[8] = {{0}};
-    char url[URL_SIZE];
-    rig_init(&r, "Bearer t1");
+    server_set_arg(r->f.server, "Bearer t1");
     for (size_t i = 0; i < 8; i++) {
-        fixture_start(
-            &r.f, &calls[i],
-            &(struct http_request){.url = server_url(r.server, "/", url), .settings = &r.settings});
+        fixture_start_path(&r->f, &calls[i], "/", &(struct http_request){.settings = &r->settings});
     }
     /* The first one is cancelled: the fetch used its settings, and is started again. */
     http_cancel(calls[0].transfer);
     http_cancel(calls[5].transfer);
-    r.f.waiting -= 2;
-    fixture_wait(&r.f);
+    r->f.waiting -= 2;
+    fixture_wait(&r->f);
     for (size_t i = 0; i < 8; i++) {
         CHECK_INT(calls[i].done, i == 0 || i == 5 ? 0 : 1, "");
         CHECK_INT(calls[i].status, i == 0 || i == 5 ? 0 : 200, calls[i].error);
         call_clear(&calls[i]);
     }
-    CHECK_INT(r.f.client->in_flight, 0, "");
+    CHECK_INT(r->f.client->in_flight, 0, "");
 }
 
 /* A server that wants the credentials in the form gets them there, the next time immediately. */
-TEST(test_credentials_in_form)
+TEST_ON(struct rig *r, test_credentials_in_form)
 {
-    SCOPED(rig) r;
-    SCOPED(call) call = {0};
-    rig_init(&r, NULL);
-    r.issuer.refuse = 1;
-    get(&r, &call);
-    CHECK_INT(call.status, 200, call.error);
-    CHECK_INT(atomic_load(&r.issuer.asked), 2, "");
-    CHECK_STR(r.issuer.authorization, "", "");
-    CHECK_STR(r.issuer.form,
+    r->issuer.refuse = 1;
+    get(r);
+    CHECK_INT(r->f.call.status, 200, r->f.call.error);
+    CHECK_INT(atomic_load(&r->issuer.asked), 2, "");
+    CHECK_STR(r->issuer.authorization, "", "");
+    CHECK_STR(r->issuer.form,
               "grant_type=client_credentials&client_id=me%3A1&client_secret=s3cret%2F%2B", "");
 }
 
 /* Without a token, all transfers that need it fail with the reason, and not each one asks again. */
-TEST(test_refused_client)
+TEST_ON(struct rig *r, test_refused_client)
 {
-    SCOPED(rig) r;
-    SCOPED(call) call = {0};
-    rig_init(&r, NULL);
-    r.issuer.refuse = 100;
+    r->issuer.refuse = 100;
     for (int i = 0; i < 3; i++) {
-        get(&r, &call);
-        CHECK_INT(call.result, HTTP_ERR_CONFIG, "");
-        CHECK_CONTAINS(call.error, "oauth2: the token URL answered HTTP 401: invalid_client", "");
+        get(r);
+        CHECK_INT(r->f.call.result, HTTP_ERR_CONFIG, "");
+        CHECK_CONTAINS(r->f.call.error, "oauth2: the token URL answered HTTP 401: invalid_client",
+                       "");
     }
-    CHECK_INT(atomic_load(&r.issuer.asked), 2, "one fetch, both ways");
-    CHECK_INT(atomic_load(&r.server->requests), 0, "nothing went out without a token");
+    CHECK_INT(atomic_load(&r->issuer.asked), 2, "one fetch, both ways");
+    CHECK_INT(atomic_load(&r->f.server->requests), 0, "nothing went out without a token");
 }
 
 TEST(test_bad_answers)
@@ -179,98 +166,78 @@ TEST(test_bad_answers)
     static const char *const answers[] = {
         "", "null", "[]", "{}", "{\"access_token\":1}", "{\"access_token\":\"\"}", "<html>"};
     for (size_t i = 0; i < sizeof(answers) / sizeof(answers[0]); i++) {
-        SCOPED(rig) r;
-        SCOPED(call) call = {0};
-        rig_init(&r, NULL);
-        r.issuer.answer = answers[i];
-        get(&r, &call);
-        CHECK_INT(call.result, HTTP_ERR_CONFIG, answers[i]);
-        CHECK_CONTAINS(call.error, "answered HTTP 200", answers[i]);
+        SCOPED(rig) r = {.issuer.answer = answers[i]};
+        rig_init(&r);
+        get(&r);
+        CHECK_INT(r.f.call.result, HTTP_ERR_CONFIG, answers[i]);
+        CHECK_CONTAINS(r.f.call.error, "answered HTTP 200", answers[i]);
     }
 }
 
 /* A token with a line break would inject a header. */
-TEST(test_token_of_two_lines)
+TEST_ON(struct rig *r, test_token_of_two_lines)
 {
-    SCOPED(rig) r;
-    SCOPED(call) call = {0};
-    rig_init(&r, NULL);
-    r.issuer.answer = "{\"access_token\":\"a\\r\\nX-Evil: 1\"}";
-    get(&r, &call);
-    CHECK_INT(call.result, HTTP_ERR_CONFIG, "");
-    CHECK_INT(atomic_load(&r.server->requests), 0, "");
+    r->issuer.answer = "{\"access_token\":\"a\\r\\nX-Evil: 1\"}";
+    get(r);
+    CHECK_INT(r->f.call.result, HTTP_ERR_CONFIG, "");
+    CHECK_INT(atomic_load(&r->f.server->requests), 0, "");
 }
 
-TEST(test_no_token_server)
+TEST_ON(struct rig *r, test_no_token_server)
 {
-    SCOPED(rig) r;
-    SCOPED(call) call = {0};
-    rig_init(&r, NULL);
-    r.oauth2.token_url = "http://127.0.0.1:1/token";
-    get(&r, &call);
-    CHECK_INT(call.result, HTTP_ERR_CONNECT, "");
-    CHECK_CONTAINS(call.error, "oauth2: POST http://127.0.0.1:1/token", "");
+    r->oauth2.token_url = "http://127.0.0.1:1/token";
+    get(r);
+    CHECK_INT(r->f.call.result, HTTP_ERR_CONNECT, "");
+    CHECK_CONTAINS(r->f.call.error, "oauth2: POST http://127.0.0.1:1/token", "");
+}
+
+/* Fetches a token with the secret in this file. */
+static void get_with_file(struct rig *r, const char *path)
+{
+    rig_init(r);
+    r->oauth2.client_secret = NULL;
+    r->oauth2.client_secret_file = path;
+    get(r);
 }
 
 TEST(test_secret_file)
 {
-    struct rig r;
-    SCOPED(call) call = {0};
+    SCOPED(rig) without = {0}, r = {0};
     SCOPED_DIRECTORY char *dir = testing_mkdtemp();
     char path[512];
     (void)snprintf(path, sizeof(path), "%s/secret", dir);
-    rig_init(&r, NULL);
-    r.oauth2.client_secret = NULL;
-    r.oauth2.client_secret_file = path;
-    get(&r, &call);
-    CHECK_INT(call.result, HTTP_ERR_CONFIG, "no file");
-    rig_done(&r);
-    rig_init(&r, NULL);
+    get_with_file(&without, path);
+    CHECK_INT(without.f.call.result, HTTP_ERR_CONFIG, "no file");
     testing_write_file(dir, "secret", "of file\n");
-    r.oauth2.client_secret = NULL;
-    r.oauth2.client_secret_file = path;
-    get(&r, &call);
-    CHECK_INT(call.status, 200, call.error);
+    get_with_file(&r, path);
+    CHECK_INT(r.f.call.status, 200, r.f.call.error);
     CHECK_STR(r.issuer.authorization, "Basic bWUlM0ExOm9mJTIwZmlsZQ==", "me%3A1:of%20file");
-    rig_done(&r);
 }
 
 /* A token that has expired is fetched again: a life of one millisecond ends before the next
  * request.
  */
-TEST(test_expiry)
+TEST_ON(struct rig *r, test_expiry)
 {
-    SCOPED(rig) r;
-    SCOPED(call) call = {0};
-    rig_init(&r, NULL);
-    r.issuer.expires = ",\"expires_in\":0.001";
-    get(&r, &call);
+    r->issuer.expires = ",\"expires_in\":0.001";
+    get(r);
     int64_t until = clock_mono_ms() + 2;
     while (clock_mono_ms() < until) {
         ;
     }
-    get(&r, &call);
-    CHECK_INT(call.status, 200, call.error);
-    CHECK_INT(atomic_load(&r.issuer.asked), 2, "");
+    get(r);
+    CHECK_INT(r->f.call.status, 200, r->f.call.error);
+    CHECK_INT(atomic_load(&r->issuer.asked), 2, "");
 }
 
 /* Freeing the client ends waiting transfers like all others. */
-TEST(test_client_freed)
+TEST_ON(struct rig *r, test_client_freed)
 {
-    struct rig r;
-    SCOPED(call) call = {0};
-    char url[URL_SIZE];
-    rig_init(&r, NULL);
-    fixture_start(
-        &r.f, &call,
-        &(struct http_request){.url = server_url(r.server, "/", url), .settings = &r.settings});
-    rig_done(&r);
-    CHECK_INT(call.done, 1, "");
-    CHECK_INT(call.result, HTTP_ERR_ABORTED, "");
+    fixture_start_path(&r->f, &r->f.call, "/", &(struct http_request){.settings = &r->settings});
+    http_client_free(r->f.client);
+    r->f.client = NULL;
+    CHECK_INT(r->f.call.done, 1, "");
+    CHECK_INT(r->f.call.result, HTTP_ERR_ABORTED, "");
 }
 
-int main(void)
-{
-    alarm(TEST_HANG_S);
-    return run_both_ways(NULL, NULL);
-}
+MAIN_THAT_MAY_HANG(run_both_ways(NULL, NULL))

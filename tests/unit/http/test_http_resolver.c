@@ -103,29 +103,15 @@ static void wait_for_threads(void)
 
 /* ---- through the client ---------------------------------------------------------------------- */
 
-static void serve(struct server_conn *c)
+/* A client that asks the name server, and a server. */
+static struct fixture named_new(void)
 {
-    while (server_read_request(c)) {
-        server_send(c, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
-    }
-}
-
-static void client_init(struct fixture *f)
-{
-    struct err err = ERR_INIT;
     dns_set(false, 0);
     dns.asked = 0;
-    *f = (struct fixture){.loop = loop_new(&err)};
-    f->log = testing_log_new();
-    f->metrics = metrics_new();
-    f->client = http_client_new(&(struct http_client_options){.loop = f->loop,
-                                                              .log = testing_log(f->log),
-                                                              .metrics = f->metrics,
-                                                              .name = "test",
-                                                              .shards = 4,
-                                                              .lookup = ask},
-                                &err);
-    assert_non_null(f->client);
+    struct fixture f =
+        fixture_new_options(&(struct http_client_options){.shards = 4, .lookup = ask});
+    f.server = server_new(server_hello, NULL);
+    return f;
 }
 
 static const char *name_url(const struct server *s, const char *name, char *out)
@@ -134,22 +120,19 @@ static const char *name_url(const struct server *s, const char *name, char *out)
     return out;
 }
 
-static void get_name(struct fixture *f, struct call *call, const struct server *s, const char *name)
+static void get_name(struct fixture *f, const char *name)
 {
-    char url[URL_SIZE];
-    fixture_do(f, call, &(struct http_request){.url = name_url(s, name, url)});
+    fixture_do(f, &f->call, &(struct http_request){.url = name_url(f->server, name, f->url)});
 }
 
 TEST(test_one_lookup_for_all)
 {
     enum { N = 100 };
-    struct fixture f;
     struct call calls[N] = {{0}};
-    char url[URL_SIZE];
-    SCOPED(server) *s = server_new(serve, NULL);
-    client_init(&f);
+    SCOPED(fixture) f = named_new();
     for (size_t i = 0; i < N; i++) {
-        fixture_start(&f, &calls[i], &(struct http_request){.url = name_url(s, "a.test", url)});
+        fixture_start(&f, &calls[i],
+                      &(struct http_request){.url = name_url(f.server, "a.test", f.url)});
     }
     fixture_wait(&f);
     for (size_t i = 0; i < N; i++) {
@@ -160,47 +143,38 @@ TEST(test_one_lookup_for_all)
     CHECK_INT(fixture_metric(&f, LOOKUPS("ok")), 1, "");
     CHECK_INT(fixture_metric(&f, WAITING), 0, "");
     CHECK_INT(fixture_metric(&f, "profpull_dns_hosts{client=\"test\"}"), 1, "");
-    fixture_done(&f);
 }
 
 TEST(test_addresses_are_not_looked_up)
 {
-    struct fixture f;
-    SCOPED(call) call = {0};
-    char url[URL_SIZE];
-    SCOPED(server) *s = server_new(serve, NULL);
-    client_init(&f);
-    get_name(&f, &call, s, "127.0.0.1");
-    check_result(&call, HTTP_DONE, "");
-    get_name(&f, &call, s, "0x7f000001");
-    check_result(&call, HTTP_DONE, "libcurl's forms of it");
-    fixture_do(&f, &call, &(struct http_request){.url = "http://[::1]:1/"});
-    check_result(&call, HTTP_ERR_CONNECT, "");
+    SCOPED(fixture) f = named_new();
+    get_name(&f, "127.0.0.1");
+    check_result(&f.call, HTTP_DONE, "");
+    get_name(&f, "0x7f000001");
+    check_result(&f.call, HTTP_DONE, "libcurl's forms of it");
+    fixture_do(&f, &f.call, &(struct http_request){.url = "http://[::1]:1/"});
+    check_result(&f.call, HTTP_ERR_CONNECT, "");
     CHECK_INT(dns_asked(), 0, "");
-    fixture_do(&f, &call, &(struct http_request){.url = name_url(s, "A.test.", url)});
-    check_result(&call, HTTP_DONE, "with a dot at the end");
+    get_name(&f, "A.test.");
+    check_result(&f.call, HTTP_DONE, "with a dot at the end");
     CHECK_STR(dns.last, "a.test.", "");
-    fixture_done(&f);
 }
 
 TEST(test_names_that_fail)
 {
-    struct fixture f;
-    SCOPED(call) call = {0};
-    SCOPED(server) *s = server_new(serve, NULL);
-    client_init(&f);
-    get_name(&f, &call, s, "gone.test");
-    check_result(&call, HTTP_ERR_RESOLVE, "");
-    CHECK_CONTAINS(call.error, "Could not resolve host: gone.test (Name or service not known)", "");
-    get_name(&f, &call, s, "gone.test");
-    check_result(&call, HTTP_ERR_RESOLVE, "remembered");
+    SCOPED(fixture) f = named_new();
+    get_name(&f, "gone.test");
+    check_result(&f.call, HTTP_ERR_RESOLVE, "");
+    CHECK_CONTAINS(f.call.error, "Could not resolve host: gone.test (Name or service not known)",
+                   "");
+    get_name(&f, "gone.test");
+    check_result(&f.call, HTTP_ERR_RESOLVE, "remembered");
     CHECK_INT(dns_asked(), 1, "");
     dns_set(true, 0);
-    get_name(&f, &call, s, "dead.test");
-    check_result(&call, HTTP_ERR_RESOLVE, "");
+    get_name(&f, "dead.test");
+    check_result(&f.call, HTTP_ERR_RESOLVE, "");
     CHECK_INT(fixture_metric(&f, LOOKUPS("not_found")), 1, "");
     CHECK_INT(fixture_metric(&f, LOOKUPS("failed")), 1, "");
-    fixture_done(&f);
 }
 
 /* More than a thousand hosts whose name server does not answer: each request ends at its deadline,
@@ -208,13 +182,10 @@ TEST(test_names_that_fail)
 TEST(test_dead_name_server)
 {
     enum { N = 1200 };
-    struct fixture f;
-    struct call *calls = calloc(N, sizeof(*calls)), call = {0};
-    assert_non_null(calls);
+    SCOPED_MEMORY struct call *calls = testing_memory(N * sizeof(*calls));
     wait_for_threads();
-    struct server *s = server_new(serve, NULL);
     unsigned threads = count_threads();
-    client_init(&f);
+    struct fixture f = named_new();
     unsigned descriptors = count_entries("/proc/self/fd");
     for (size_t i = 0; i < N; i++) {
         char url[URL_SIZE];
@@ -227,7 +198,7 @@ TEST(test_dead_name_server)
         usleep(1000);
     }
     loop_run_once(f.loop);
-    CHECK_INT(count_threads() - threads, LOOKUP_THREADS, "");
+    CHECK_INT(count_threads() - threads, LOOKUP_THREADS + 1, "with that of the server");
     CHECK_INT(count_entries("/proc/self/fd") - descriptors, 0, "");
     fixture_wait(&f);
     for (size_t i = 0; i < N; i++) {
@@ -236,32 +207,27 @@ TEST(test_dead_name_server)
         CHECK_CONTAINS(calls[i].error, ".test within 200ms", "");
         call_clear(&calls[i]);
     }
-    fixture_get(&f, &call, s, NULL);
-    check_result(&call, HTTP_DONE, "an address");
-    call_clear(&call);
+    fixture_get(&f, &f.call, f.server, NULL);
+    check_result(&f.call, HTTP_DONE, "an address");
     CHECK_INT(fixture_metric(&f, WAITING), N, "");
     CHECK_INT(fixture_metric(&f, "profpull_http_in_flight{client=\"test\"}"), 0, "");
     /* Does not wait for the lookups. */
     fixture_done(&f);
     CHECK_INT(dns_hanging(), LOOKUP_THREADS, "");
     dns_set(true, 0);
-    server_free(s);
     wait_for_threads();
-    free(calls);
 }
 
 TEST(test_cancel_while_waiting)
 {
-    struct fixture f;
-    struct call call = {0};
-    client_init(&f);
+    SCOPED(call) call = {0};
+    struct fixture f = named_new();
     fixture_start(&f, &call, &(struct http_request){.url = "http://dead.test/"});
     http_cancel(call.transfer);
     CHECK_INT(fixture_metric(&f, "profpull_http_in_flight{client=\"test\"}"), 0, "");
     fixture_start(&f, &call, &(struct http_request){.url = "http://dead.test/"});
     fixture_done(&f);
     check_result(&call, HTTP_ERR_ABORTED, "the client is freed");
-    call_clear(&call);
     dns_set(true, 0);
     wait_for_threads();
 }
@@ -269,24 +235,21 @@ TEST(test_cancel_while_waiting)
 /* The name of the proxy is looked up, and not that of the host that it is asked for. */
 TEST(test_proxies)
 {
-    struct fixture f;
-    SCOPED(call) call = {0};
-    char proxy[URL_SIZE], url[URL_SIZE];
-    SCOPED(server) *s = server_new(serve, NULL);
+    char proxy[URL_SIZE];
+    SCOPED(fixture) f = named_new();
     struct http_settings settings = {.proxy_url = proxy, .no_proxy = "direct.test, 10.0.0.0/8"};
-    client_init(&f);
-    (void)snprintf(proxy, sizeof(proxy), "http://u:p@Proxy.test:%u", s->port);
-    fixture_do(&f, &call, &(struct http_request){.url = "http://far.test/", .settings = &settings});
-    check_result(&call, HTTP_DONE, "");
+    (void)snprintf(proxy, sizeof(proxy), "http://u:p@Proxy.test:%u", f.server->port);
+    fixture_do(&f, &f.call,
+               &(struct http_request){.url = "http://far.test/", .settings = &settings});
+    check_result(&f.call, HTTP_DONE, "");
     CHECK_STR(dns.last, "proxy.test", "");
     CHECK_INT(dns_asked(), 1, "");
-    fixture_do(
-        &f, &call,
-        &(struct http_request){.url = name_url(s, "x.direct.test", url), .settings = &settings});
-    check_result(&call, HTTP_DONE, "");
+    fixture_do(&f, &f.call,
+               &(struct http_request){.url = name_url(f.server, "x.direct.test", f.url),
+                                      .settings = &settings});
+    check_result(&f.call, HTTP_DONE, "");
     CHECK_STR(dns.last, "x.direct.test", "");
     CHECK_INT(dns_asked(), 2, "");
-    fixture_done(&f);
 }
 
 TEST(test_exceptions_of_proxies)
@@ -349,7 +312,7 @@ static void rig_init(struct rig *r)
     struct err err = ERR_INIT;
     dns_set(true, 0);
     dns.asked = 0;
-    *r = (struct rig){.loop = loop_new(&err)};
+    r->loop = loop_new(&err);
     r->resolver = resolver_new(&(struct resolver_options){
         .loop = r->loop, .client = "test", .lookup = ask, .resume = rig_on_resume});
     assert_non_null(r->resolver);
@@ -361,6 +324,8 @@ static void rig_done(struct rig *r)
     loop_free(r->loop);
 }
 SCOPED_VALUE(rig, rig_done)
+
+SETUP_OF(rig)
 
 /* Asks so many milliseconds from now; waits for the lookup if it has to. */
 static enum resolver_answer ask_in(struct rig *r, const char *host, int64_t ms)
@@ -389,47 +354,43 @@ static void settle(struct rig *r, unsigned asked)
     loop_run_once(r->loop);
 }
 
-TEST(test_addresses_are_kept_while_they_are_renewed)
+TEST_ON(struct rig *r, test_addresses_are_kept_while_they_are_renewed)
 {
-    SCOPED(rig) r;
-    rig_init(&r);
-    CHECK_INT(ask_in(&r, "a", 0), RESOLVER_WAIT, "");
-    CHECK_STR(r.addresses, "[::ffff:127.0.0.9],127.0.0.1", "");
-    CHECK_INT(ask_in(&r, "a", RESOLVER_FRESH_MS - 5000), RESOLVER_FOUND, "");
+    CHECK_INT(ask_in(r, "a", 0), RESOLVER_WAIT, "");
+    CHECK_STR(r->addresses, "[::ffff:127.0.0.9],127.0.0.1", "");
+    CHECK_INT(ask_in(r, "a", RESOLVER_FRESH_MS - 5000), RESOLVER_FOUND, "");
     CHECK_INT(dns_asked(), 1, "");
-    CHECK_INT(ask_in(&r, "a", RESOLVER_FRESH_MS), RESOLVER_FOUND, "at once");
-    settle(&r, 2);
+    CHECK_INT(ask_in(r, "a", RESOLVER_FRESH_MS), RESOLVER_FOUND, "at once");
+    settle(r, 2);
     CHECK_INT(dns_asked(), 3, "looked up again, and what settle() asks");
 }
 
-TEST(test_a_failure_keeps_old_addresses)
+TEST_ON(struct rig *r, test_a_failure_keeps_old_addresses)
 {
-    SCOPED(rig) r;
-    rig_init(&r);
-    CHECK_INT(ask_in(&r, "a", 0), RESOLVER_WAIT, "");
+    CHECK_INT(ask_in(r, "a", 0), RESOLVER_WAIT, "");
     dns_set(true, EAI_AGAIN);
     /* Nobody could connect, so this one waits; there is nothing better. */
-    resolver_suspect(r.resolver, "a");
-    CHECK_INT(ask_in(&r, "a", 0), RESOLVER_FOUND, "looked up just now");
-    CHECK_INT(ask_in(&r, "a", RESOLVER_SURE_MS), RESOLVER_WAIT, "");
-    CHECK_STR(r.addresses, "[::ffff:127.0.0.9],127.0.0.1", "");
-    CHECK_INT(ask_in(&r, "a", 0), RESOLVER_FOUND, "");
+    resolver_suspect(r->resolver, "a");
+    CHECK_INT(ask_in(r, "a", 0), RESOLVER_FOUND, "looked up just now");
+    CHECK_INT(ask_in(r, "a", RESOLVER_SURE_MS), RESOLVER_WAIT, "");
+    CHECK_STR(r->addresses, "[::ffff:127.0.0.9],127.0.0.1", "");
+    CHECK_INT(ask_in(r, "a", 0), RESOLVER_FOUND, "");
     /* A name that is gone has none. */
     dns_set(true, EAI_NONAME);
-    resolver_suspect(r.resolver, "a");
-    CHECK_INT(ask_in(&r, "a", RESOLVER_FAILED_MS), RESOLVER_WAIT, "");
-    CHECK_STR(r.addresses, "", "");
-    CHECK_INT(ask_in(&r, "a", 0), RESOLVER_FAILED, "");
+    resolver_suspect(r->resolver, "a");
+    CHECK_INT(ask_in(r, "a", RESOLVER_FAILED_MS), RESOLVER_WAIT, "");
+    CHECK_STR(r->addresses, "", "");
+    CHECK_INT(ask_in(r, "a", 0), RESOLVER_FAILED, "");
     dns_set(true, 0);
-    CHECK_INT(ask_in(&r, "a", RESOLVER_FAILED_MS), RESOLVER_WAIT, "");
-    CHECK_STR(r.addresses, "[::ffff:127.0.0.9],127.0.0.1", "");
+    CHECK_INT(ask_in(r, "a", RESOLVER_FAILED_MS), RESOLVER_WAIT, "");
+    CHECK_STR(r->addresses, "[::ffff:127.0.0.9],127.0.0.1", "");
 }
 
 /* Names whose last lookup failed never hold all threads. */
 TEST(test_dead_names_leave_threads_to_others)
 {
     enum { N = 3 * LOOKUP_THREADS };
-    struct rig r;
+    struct rig r = {0};
     struct resolver_use uses[N] = {{.transfer = NULL}};
     const char *addresses;
     struct err err = ERR_INIT;
@@ -459,13 +420,11 @@ TEST(test_dead_names_leave_threads_to_others)
     wait_for_threads();
 }
 
-TEST(test_unused_names_are_forgotten)
+TEST_ON(struct rig *r, test_unused_names_are_forgotten)
 {
-    SCOPED(rig) r;
-    rig_init(&r);
-    CHECK_INT(ask_in(&r, "a", 0), RESOLVER_WAIT, "");
-    CHECK_INT(ask_in(&r, "b", RESOLVER_UNUSED_MS), RESOLVER_WAIT, "");
-    CHECK_INT(ask_in(&r, "a", 0), RESOLVER_WAIT, "looked up again");
+    CHECK_INT(ask_in(r, "a", 0), RESOLVER_WAIT, "");
+    CHECK_INT(ask_in(r, "b", RESOLVER_UNUSED_MS), RESOLVER_WAIT, "");
+    CHECK_INT(ask_in(r, "a", 0), RESOLVER_WAIT, "looked up again");
     CHECK_INT(dns_asked(), 3, "");
 }
 

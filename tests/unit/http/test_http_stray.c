@@ -322,7 +322,6 @@ static const struct row rows[] = {
 struct trial {
     struct fixture f;
     struct peer peer;
-    struct server *server;
     enum way way;
     char *body;
 };
@@ -339,20 +338,20 @@ static const char *await_greeting(const char *ip)
     return NULL;
 }
 
-static void post(struct trial *t, unsigned number, struct call *call)
+static void post(struct trial *t, unsigned number)
 {
-    char url[URL_SIZE], proxy[URL_SIZE];
+    char *url = t->f.url, proxy[URL_SIZE];
     const struct row *row = t->peer.row;
     struct http_settings settings = {.tls.insecure_skip_verify = true};
     struct http_part part = {t->body, row->big ? BIG : 3};
-    (void)snprintf(url, sizeof(url), "%s://127.0.0.1:%u/%u", t->way == WAY_TLS ? "https" : "http",
-                   t->server->port, number);
+    (void)snprintf(url, URL_SIZE, "%s://127.0.0.1:%u/%u", t->way == WAY_TLS ? "https" : "http",
+                   t->f.server->port, number);
     if (t->way == WAY_PROXY) {
-        settings.proxy_url = server_url(t->server, "", proxy);
-        (void)snprintf(url, sizeof(url), "http://192.0.2.1/%u", number);
+        settings.proxy_url = server_url(t->f.server, "", proxy);
+        (void)snprintf(url, URL_SIZE, "http://192.0.2.1/%u", number);
     }
     fixture_do(
-        &t->f, call,
+        &t->f, &t->f.call,
         &(struct http_request){.method = "POST",
                                .url = url,
                                .settings = &settings,
@@ -361,9 +360,9 @@ static void post(struct trial *t, unsigned number, struct call *call)
                                .refuses_address = row->greeting != NULL ? await_greeting : NULL});
 }
 
-static void check_call(const struct trial *t, unsigned number, const struct call *call,
-                       enum http_result result, long status)
+static void check_call(const struct trial *t, unsigned number, enum http_result result, long status)
 {
+    const struct call *call = &t->f.call;
     char name[128];
     (void)snprintf(name, sizeof(name), "%s, %s, request %u", way_names[t->way], t->peer.row->name,
                    number);
@@ -379,19 +378,18 @@ static void try_row(const struct row *row, enum way way, SSL_CTX *tls, char *bod
 {
     struct trial t = {
         .peer = {.row = row, .tls = way == WAY_TLS ? tls : NULL}, .way = way, .body = body};
-    SCOPED(call) call = {0};
     char metric[128];
     peer_to_await = &t.peer;
-    t.server = server_new(serve, &t.peer);
     t.f = (way == WAY_DIRECT ? fixture_new : fixture_new_libcurl)(1);
-    post(&t, 1, &call);
-    check_call(&t, 1, &call, row->first_result, row->first_status);
+    t.f.server = server_new(serve, &t.peer);
+    post(&t, 1);
+    check_call(&t, 1, row->first_result, row->first_status);
     atomic_store(&t.peer.answered, true);
     while (row->idle != NULL && !atomic_load(&t.peer.disturbed)) {
         usleep(1000);
     }
-    post(&t, 2, &call);
-    check_call(&t, 2, &call, row->second_result, row->second_status);
+    post(&t, 2);
+    check_call(&t, 2, row->second_result, row->second_status);
     if (row->reason != STRAY_REASONS && way == WAY_DIRECT) {
         (void)snprintf(metric, sizeof(metric),
                        "profpull_http_stray_total{client=\"test\",reason=\"%s\"}",
@@ -399,7 +397,6 @@ static void try_row(const struct row *row, enum way way, SSL_CTX *tls, char *bod
         CHECK_INT(fixture_metric(&t.f, metric) > 0, true, row->name);
     }
     fixture_done(&t.f);
-    server_free(t.server);
 }
 
 static void try_all(enum way way)
@@ -436,9 +433,4 @@ TEST(test_tls)
     try_all(WAY_TLS);
 }
 
-int main(void)
-{
-    signal(SIGPIPE, SIG_IGN);
-    alarm(TEST_HANG_S);
-    return testing_run("tests", NULL, NULL);
-}
+MAIN_THAT_MAY_HANG(testing_run("tests", ignore_sigpipe, NULL))

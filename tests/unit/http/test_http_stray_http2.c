@@ -156,32 +156,24 @@ static void serve(struct server_conn *c)
     }
 }
 
-static void get(struct fixture *f, const struct server *s, struct call *call)
-{
-    char url[URL_SIZE];
-    fixture_do(f, call, &(struct http_request){.url = server_url(s, "/", url), .http2_only = true});
-}
-
 TEST(test_responses)
 {
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        SCOPED(call) call = {0};
         struct peer peer = {.row = &rows[i]};
-        SCOPED(server) *s = server_new(serve, &peer);
-        SCOPED(fixture) f = fixture_new(1);
-        get(&f, s, &call);
-        if (!rows[i].may_fail || call.result != HTTP_ERR_PROTOCOL) {
-            check_result(&call, HTTP_DONE, rows[i].name);
-            CHECK_STR(call.body, "ok", rows[i].name);
+        SCOPED(fixture) f = fixture_with(1, serve, &peer);
+        fixture_ask(&f, "/", &(struct http_request){.http2_only = true});
+        if (!rows[i].may_fail || f.call.result != HTTP_ERR_PROTOCOL) {
+            check_result(&f.call, HTTP_DONE, rows[i].name);
+            CHECK_STR(f.call.body, "ok", rows[i].name);
         }
         atomic_store(&peer.answered, true);
         while (!atomic_load(&peer.disturbed)) {
             usleep(1000);
         }
-        get(&f, s, &call);
-        check_result(&call, HTTP_DONE, rows[i].name);
-        CHECK_STR(call.body, "ok", rows[i].name);
-        CHECK_INT(call.reused, rows[i].reused, rows[i].name);
+        fixture_ask(&f, "/", &(struct http_request){.http2_only = true});
+        check_result(&f.call, HTTP_DONE, rows[i].name);
+        CHECK_STR(f.call.body, "ok", rows[i].name);
+        CHECK_INT(f.call.reused, rows[i].reused, rows[i].name);
         CHECK_INT(atomic_load(&peer.heads) >= 2, true, rows[i].name);
     }
 }
@@ -217,21 +209,19 @@ TEST(test_early_acceptance)
     SCOPED_MEMORY char *body = testing_memory(BIG);
     struct http_part part = {body, BIG};
     for (size_t i = 0; i < 2; i++) {
-        struct fixture f;
-        char url[URL_SIZE];
         struct peer peer = {.row = &early[i]};
-        SCOPED(server) *s = server_new(serve, &peer);
+        SCOPED(fixture) f = fixture_with(1, serve, &peer);
         struct early e = {.f = &f};
-        f = fixture_new(1);
-        assert_non_null(http_start(f.client, &(struct http_request){.method = "POST",
-                                                                    .url = server_url(s, "/", url),
-                                                                    .http2_only = true,
-                                                                    .body = &part,
-                                                                    .n_body = 1,
-                                                                    .timeout_ms = LONG_MS,
-                                                                    .max_body = 100,
-                                                                    .on_done = note_early,
-                                                                    .arg = &e}));
+        assert_non_null(
+            http_start(f.client, &(struct http_request){.method = "POST",
+                                                        .url = server_url(f.server, "/", f.url),
+                                                        .http2_only = true,
+                                                        .body = &part,
+                                                        .n_body = 1,
+                                                        .timeout_ms = LONG_MS,
+                                                        .max_body = 100,
+                                                        .on_done = note_early,
+                                                        .arg = &e}));
         loop_run(f.loop);
         /* libcurl 7 loses the head of a response if the server has ended the stream, libcurl 8
          * takes the response for the whole. */
@@ -240,13 +230,7 @@ TEST(test_early_acceptance)
             CHECK_INT(e.early || e.ended, true, early[i].name);
         }
         CHECK_INT(e.took_ms < LONG_MS, true, early[i].name);
-        fixture_done(&f);
     }
 }
 
-int main(void)
-{
-    signal(SIGPIPE, SIG_IGN);
-    alarm(TEST_HANG_S);
-    return testing_run("tests", NULL, NULL);
-}
+MAIN_THAT_MAY_HANG(testing_run("tests", ignore_sigpipe, NULL))

@@ -76,7 +76,7 @@ static bool make_cert(const char *name, const char *subject, const char *alt_nam
 
 static int make_certs(void **state)
 {
-    (void)state;
+    (void)ignore_sigpipe(state); /* OpenSSL writes without MSG_NOSIGNAL */
     dir = testing_mkdtemp();
     if (make_cert("ca", "/CN=test CA", "DNS:ca") && make_cert("other-ca", "/CN=other", "DNS:ca") &&
         make_cert("named", "/CN=named", "DNS:name.example") &&
@@ -113,11 +113,13 @@ struct tls_server {
     pid_t pid;
     unsigned port;
     FILE *out;
+    struct fixture f; /* its client */
 };
 
 /* Starts a server, which prints "ACCEPT <address>:<port>" when it listens. */
-static void tls_server_start(struct tls_server *s, const char *cert, const char *const *options)
+static struct tls_server tls_server_new(const char *cert, const char *const *options)
 {
+    struct tls_server s = {.f = fixture_new(1)};
     char cert_file[64], key_file[64], line[256];
     int pipe_fds[2];
     (void)snprintf(cert_file, sizeof(cert_file), "%s.pem", cert);
@@ -128,21 +130,21 @@ static void tls_server_start(struct tls_server *s, const char *cert, const char 
         args[8 + i] = options[i];
     }
     assert_int_equal(pipe2(pipe_fds, O_CLOEXEC), 0);
-    s->pid = start_openssl(args, pipe_fds[1]);
+    s.pid = start_openssl(args, pipe_fds[1]);
     close(pipe_fds[1]);
-    assert_true(s->pid > 0);
-    s->out = fdopen(pipe_fds[0], "r");
-    assert_non_null(s->out);
-    s->port = 0;
-    while (s->port == 0 && fgets(line, sizeof(line), s->out) != NULL) {
+    assert_true(s.pid > 0);
+    s.out = fdopen(pipe_fds[0], "r");
+    assert_non_null(s.out);
+    while (s.port == 0 && fgets(line, sizeof(line), s.out) != NULL) {
         struct sv text = sv_trim(sv_from(line)), host;
         uint16_t port = 0;
         if (sv_starts_with(text, SV("ACCEPT ")) &&
             split_host_port((struct sv){text.p + 7, text.n - 7}, &host, &port, NULL)) {
-            s->port = port;
+            s.port = port;
         }
     }
-    assert_true(s->port != 0);
+    assert_true(s.port != 0);
+    return s;
 }
 
 static void tls_server_stop(struct tls_server *s)
@@ -150,14 +152,16 @@ static void tls_server_stop(struct tls_server *s)
     kill(s->pid, SIGKILL);
     waitpid(s->pid, NULL, 0);
     (void)fclose(s->out);
+    fixture_done(&s->f);
 }
+SCOPED_VALUE(tls_server, tls_server_stop)
 
-static void tls_get(struct fixture *f, struct call *call, const struct tls_server *s,
-                    const struct http_settings *settings)
+static const struct call *tls_get(struct tls_server *s, const struct http_settings *settings)
 {
     char url[URL_SIZE];
     (void)snprintf(url, sizeof(url), "https://127.0.0.1:%u/x", s->port);
-    fixture_do(f, call, &(struct http_request){.url = url, .settings = settings});
+    fixture_do(&s->f, &s->f.call, &(struct http_request){.url = url, .settings = settings});
+    return &s->f.call;
 }
 
 /* ---- tests ----------------------------------------------------------------------------------- */
@@ -217,17 +221,13 @@ TEST(test_verification)
         {"TLS 1.3", "address", {.tls = {.ca_pem = ca, .min_version = HTTP_TLS_1_3}}, HTTP_DONE, ""},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        SCOPED(call) call = {0};
-        struct tls_server s;
-        SCOPED(fixture) f = fixture_new(1);
-        tls_server_start(&s, rows[i].cert, NULL);
-        tls_get(&f, &call, &s, &rows[i].settings);
-        check_result(&call, rows[i].result, rows[i].name);
-        CHECK_CONTAINS(call.error, rows[i].error, rows[i].name);
+        SCOPED(tls_server) s = tls_server_new(rows[i].cert, NULL);
+        const struct call *call = tls_get(&s, &rows[i].settings);
+        check_result(call, rows[i].result, rows[i].name);
+        CHECK_CONTAINS(call->error, rows[i].error, rows[i].name);
         if (rows[i].result == HTTP_DONE) {
-            CHECK_INT(call.status, 200, rows[i].name);
+            CHECK_INT(call->status, 200, rows[i].name);
         }
-        tls_server_stop(&s);
     }
 }
 
@@ -245,15 +245,12 @@ TEST(test_versions)
         {"1.2 is too old", "-tls1_2", HTTP_TLS_1_3, HTTP_ERR_TLS},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        SCOPED(call) call = {0};
-        struct tls_server s;
         struct http_settings settings = {
             .tls = {.insecure_skip_verify = true, .min_version = rows[i].min}};
-        SCOPED(fixture) f = fixture_new(1);
-        tls_server_start(&s, "address", (const char *const[]){rows[i].option, NULL});
-        tls_get(&f, &call, &s, &settings);
-        check_result(&call, rows[i].result, rows[i].name);
-        tls_server_stop(&s);
+        SCOPED(tls_server)
+        s = tls_server_new("address", (const char *const[]){rows[i].option, NULL});
+        const struct call *call = tls_get(&s, &settings);
+        check_result(call, rows[i].result, rows[i].name);
     }
 }
 
@@ -283,16 +280,12 @@ TEST(test_client_certificate)
         {"no key file", {.tls = {.cert_pem = cert, .key_file = "/none"}}, HTTP_ERR_CONFIG},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        SCOPED(call) call = {0};
-        struct tls_server s;
         struct http_settings settings = rows[i].settings;
         settings.tls.ca_pem = ca;
-        SCOPED(fixture) f = fixture_new(1);
-        tls_server_start(&s, "address", options);
-        tls_get(&f, &call, &s, &settings);
-        check_result(&call, rows[i].result, rows[i].name);
-        assert_null(strstr(call.error, "PRIVATE"));
-        tls_server_stop(&s);
+        SCOPED(tls_server) s = tls_server_new("address", options);
+        const struct call *call = tls_get(&s, &settings);
+        check_result(call, rows[i].result, rows[i].name);
+        assert_null(strstr(call->error, "PRIVATE"));
     }
 }
 
@@ -303,24 +296,17 @@ TEST(test_ca_rotation)
     SCOPED_MEMORY char *ca = read_text("ca.pem"), *other = read_text("other-ca.pem");
     char file[256];
     struct http_settings settings = {.tls.ca_file = in_dir("rotating.pem", file)};
-    SCOPED(call) call = {0};
-    struct tls_server s;
-    SCOPED(fixture) f = fixture_new(1);
-    tls_server_start(&s, "address", NULL);
+    SCOPED(tls_server) s = tls_server_new("address", NULL);
     testing_write_file(dir, "rotating.pem", other);
-    tls_get(&f, &call, &s, &settings);
-    check_result(&call, HTTP_ERR_TLS, "");
+    check_result(tls_get(&s, &settings), HTTP_ERR_TLS, "");
     testing_write_file(dir, "rotating.pem", ca);
-    http_files_forget(f.client->files, file);
-    tls_get(&f, &call, &s, &settings);
-    check_result(&call, HTTP_DONE, "");
+    http_files_forget(s.f.client->files, file);
+    check_result(tls_get(&s, &settings), HTTP_DONE, "");
     /* Removed: the old content stays in use. */
     assert_int_equal(unlink(file), 0);
-    http_files_forget(f.client->files, file);
-    testing_log_expect(f.log, "cannot re-read a file, keeping its old content");
-    tls_get(&f, &call, &s, &settings);
-    check_result(&call, HTTP_DONE, "");
-    tls_server_stop(&s);
+    http_files_forget(s.f.client->files, file);
+    testing_log_expect(s.f.log, "cannot re-read a file, keeping its old content");
+    check_result(tls_get(&s, &settings), HTTP_DONE, "");
 }
 
 static void say_hello(struct server_conn *c)
@@ -331,13 +317,10 @@ static void say_hello(struct server_conn *c)
 
 TEST(test_server_without_tls)
 {
-    SCOPED(call) call = {0};
-    char url[URL_SIZE];
-    SCOPED(server) *s = server_new(say_hello, NULL);
-    SCOPED(fixture) f = fixture_new(1);
-    (void)snprintf(url, sizeof(url), "https://127.0.0.1:%u/", s->port);
-    fixture_do(&f, &call, &(struct http_request){.url = url});
-    check_result(&call, HTTP_ERR_TLS, "");
+    SCOPED(fixture) f = fixture_with(1, say_hello, NULL);
+    (void)snprintf(f.url, sizeof(f.url), "https://127.0.0.1:%u/", f.server->port);
+    fixture_do(&f, &f.call, &(struct http_request){.url = f.url});
+    check_result(&f.call, HTTP_ERR_TLS, "");
 }
 
 /* The Host header has the name of the URL, whatever name the certificate has. */
@@ -372,9 +355,4 @@ TEST(test_host_beside_server_name)
     f.waiting--;
 }
 
-int main(void)
-{
-    alarm(TEST_HANG_S);
-    (void)signal(SIGPIPE, SIG_IGN); /* as the program does: OpenSSL writes without MSG_NOSIGNAL */
-    return testing_run("tests", make_certs, drop_certs);
-}
+MAIN_THAT_MAY_HANG(testing_run("tests", make_certs, drop_certs))

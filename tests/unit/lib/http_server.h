@@ -4,13 +4,11 @@
  *     static void hello(struct server_conn *c)
  *     {
  *         while (server_read_request(c))
- *             server_send(c, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi");
+ *             server_send(c, OK_HEAD "Content-Length: 2\r\n\r\nhi");
  *     }
- *     SCOPED(server) *s = server_new(hello, NULL);
- *     SCOPED(fixture) f = fixture_new(1);
- *     SCOPED(call) call = {0};
- *     fixture_start(&f, &call, &(struct http_request){...});
- *     fixture_wait(&f);
+ *     SCOPED(fixture) f = fixture_with(1, hello, NULL);
+ *     fixture_ask(&f, "/path", &(struct http_request){...});
+ *     check_result(&f.call, HTTP_DONE, "");
  *
  * The handlers run on threads of their own with blocking sockets; they must not use CHECK_* (cmocka
  * cannot fail a test from another thread) but note what they saw.
@@ -185,6 +183,22 @@ static inline bool server_read_body(struct server_conn *c, char *out, size_t len
     return true;
 }
 
+#define OK_HEAD "HTTP/1.1 200 OK\r\n"
+
+/* A handler that answers every request with "hello". */
+static inline void server_hello(struct server_conn *c)
+{
+    while (server_read_request(c))
+        server_send(c, OK_HEAD "Content-Type: text/plain\r\nContent-Length: 5\r\n\r\nhello");
+}
+
+/* A handler that answers one request with its argument, if that is not NULL, and closes. */
+static inline void server_answer(struct server_conn *c)
+{
+    if (server_read_request(c) && server_arg(c) != NULL)
+        server_send(c, server_arg(c));
+}
+
 /* Closes with a reset. */
 static inline void server_reset(struct server_conn *c)
 {
@@ -319,13 +333,7 @@ static inline bool server_saw_text(struct server *s, const char *text)
 
 /* ---- the client ------------------------------------------------------------------------------ */
 
-struct fixture {
-    struct loop *loop;
-    struct testing_log *log;
-    struct metrics *metrics;
-    struct http_client *client;
-    unsigned waiting;
-};
+struct fixture;
 
 /* The outcome of one request. */
 struct call {
@@ -346,6 +354,18 @@ struct call {
     bool reused;
     void (*then)(struct call *call); /* called at the end, within on_done() */
     void *then_arg;
+};
+
+struct fixture {
+    struct loop *loop;
+    struct testing_log *log;
+    struct metrics *metrics;
+    struct http_client *client;
+    unsigned waiting;
+    /* For fixture_ask(), in the cases that have one server and one request at a time. */
+    struct server *server; /* NULL if there is none */
+    struct call call;
+    char url[URL_SIZE];
 };
 
 static inline void call_note(void *arg, const struct http_response *r)
@@ -383,23 +403,29 @@ static inline int run_both_ways(CMFixtureFunction set_up, CMFixtureFunction tear
     return failed + testing_run("libcurl alone", set_up, tear_down);
 }
 
-static inline struct fixture fixture_new(unsigned shards)
+/* The options without the members that the fixture fills in: loop, log, metrics and name. */
+static inline struct fixture fixture_new_options(const struct http_client_options *options)
 {
     struct err err = ERR_INIT;
     struct fixture f = {.loop = loop_new(&err)};
     assert_non_null(f.loop);
     f.log = testing_log_new();
     f.metrics = metrics_new();
-    f.client = http_client_new(&(struct http_client_options){.loop = f.loop,
-                                                             .log = testing_log(f.log),
-                                                             .metrics = f.metrics,
-                                                             .name = "test",
-                                                             .shards = shards,
-                                                             .only_libcurl = only_libcurl},
-                               &err);
+    struct http_client_options all = *options;
+    all.loop = f.loop;
+    all.log = testing_log(f.log);
+    all.metrics = f.metrics;
+    all.name = "test";
+    f.client = http_client_new(&all, &err);
     CHECK_STR(err.msg, "", "http_client_new");
     assert_non_null(f.client);
     return f;
+}
+
+static inline struct fixture fixture_new(unsigned shards)
+{
+    return fixture_new_options(
+        &(struct http_client_options){.shards = shards, .only_libcurl = only_libcurl});
 }
 
 /* Returns a fixture for what only libcurl does. */
@@ -412,12 +438,38 @@ static inline struct fixture fixture_new_libcurl(unsigned shards)
     return f;
 }
 
+/* Returns a fixture with a server of its own. */
+static inline struct fixture fixture_with(unsigned shards, server_handler *handler, const void *arg)
+{
+    struct fixture f = fixture_new(shards);
+    f.server = server_new(handler, arg);
+    return f;
+}
+
+/* The same for what only libcurl does. */
+static inline struct fixture fixture_with_libcurl(server_handler *handler)
+{
+    struct fixture f = fixture_new_libcurl(1);
+    f.server = server_new(handler, NULL);
+    return f;
+}
+
+static inline void call_clear(struct call *call)
+{
+    free(call->body);
+    *call = (struct call){0};
+}
+SCOPED_VALUE(call, call_clear)
+
 static inline void fixture_done(struct fixture *f)
 {
     http_client_free(f->client);
     loop_free(f->loop);
     metrics_free(f->metrics);
     testing_log_done(f->log);
+    call_clear(&f->call);
+    if (f->server != NULL)
+        server_free(f->server);
 }
 SCOPED_VALUE(fixture, fixture_done)
 
@@ -436,6 +488,15 @@ static inline void fixture_start(struct fixture *f, struct call *call, const str
     assert_int_equal(call->done, 0);
 }
 
+/* The same for a request to this path of the fixture's server. */
+static inline void fixture_start_path(struct fixture *f, struct call *call, const char *path,
+                                      const struct http_request *r)
+{
+    struct http_request request = *r;
+    request.url = server_url(f->server, path, f->url);
+    fixture_start(f, call, &request);
+}
+
 /* Runs the loop until all calls have ended. Where they end while others are still being started,
  * the loop has been stopped before. */
 static inline void fixture_wait(struct fixture *f)
@@ -444,13 +505,6 @@ static inline void fixture_wait(struct fixture *f)
         loop_run(f->loop);
     CHECK_INT(f->waiting, 0, "every on_done came once");
 }
-
-static inline void call_clear(struct call *call)
-{
-    free(call->body);
-    *call = (struct call){0};
-}
-SCOPED_VALUE(call, call_clear)
 
 /* One request from start to end, into a cleared call. */
 static inline void fixture_do(struct fixture *f, struct call *call, const struct http_request *r)
@@ -463,6 +517,14 @@ static inline void fixture_do(struct fixture *f, struct call *call, const struct
     fixture_start(f, call, r);
     fixture_wait(f);
     CHECK_INT(call->done, 1, "on_done");
+}
+
+/* The same for a request to this path of the fixture's server. */
+static inline void fixture_ask(struct fixture *f, const char *path, const struct http_request *r)
+{
+    struct http_request request = *r;
+    request.url = server_url(f->server, path, f->url);
+    fixture_do(f, &f->call, &request);
 }
 
 /* "GET http://127.0.0.1:<port>/x" with these settings. */
@@ -502,5 +564,22 @@ static inline void check_result(const struct call *call, enum http_result want, 
 
 /* A lost wake-up must end the test and not hang it. */
 #define TEST_HANG_S 120
+/* Defines main() for a program that may hang: "run" is a call of testing_run() or of
+ * run_both_ways(). */
+#define MAIN_THAT_MAY_HANG(run)                                                                    \
+    int main(void)                                                                                 \
+    {                                                                                              \
+        alarm(TEST_HANG_S);                                                                        \
+        return run;                                                                                \
+    }
+
+/* The first function of testing_run() for peers that close while a library writes to them: profpull
+ * ignores the signal as well. */
+static inline int ignore_sigpipe(void **state)
+{
+    (void)state;
+    (void)signal(SIGPIPE, SIG_IGN);
+    return 0;
+}
 
 #endif
