@@ -70,6 +70,10 @@ struct world {
     bool late;
     struct loop_timer *watchdog;
     struct discovery *d;
+    /* The configuration of run_sources(), to which discovery refers. */
+    struct config_source pods;
+    struct config_job job;
+    struct config config;
 };
 
 static inline void note_request(struct world *w, struct evhttp_request *r)
@@ -325,6 +329,25 @@ static inline void run(struct world *w, const struct config *config, const char 
     loop_run(w->loop);
     on_poll(w);
     CHECK_INT(w->late, false, w->groups.data);
+}
+
+/* The same with one job of these sources, which must live as long as discovery. */
+static inline void run_sources(struct world *w, const char *job,
+                               const struct config_source *sources, size_t n, const char *until)
+{
+    w->job = (struct config_job){.name = job, .sources = sources, .n_sources = n};
+    w->config = (struct config){.jobs = &w->job, .n_jobs = 1};
+    run(w, &w->config, until);
+}
+
+/* The same with all pods of the server. */
+static inline void run_pods(struct world *w, const char *until)
+{
+    w->pods = (struct config_source){
+        .kind = SOURCE_KUBERNETES,
+        .kubernetes = {.role = ROLE_POD, .api_server = w->url},
+    };
+    run_sources(w, "pods", &w->pods, 1, until);
 }
 
 static inline void check_metric(struct world *w, const char *line, const char *row)

@@ -34,7 +34,7 @@ struct fixture {
     struct err err;
 };
 
-static void setup(struct fixture *f)
+static void fixture_init(struct fixture *f)
 {
     *f = (struct fixture){.dir = testing_mkdtemp(), .arena = arena_new(1 << 20)};
     assert_non_null(f->arena);
@@ -44,12 +44,14 @@ static void setup(struct fixture *f)
     testing_write_file(f->dir, "namespace", " monitoring\r\n");
 }
 
-static void teardown(struct fixture *f)
+static void fixture_done(struct fixture *f)
 {
     arena_free(f->arena);
     testing_directory_leave(&f->dir);
 }
-SCOPED_VALUE(fixture, teardown)
+SCOPED_VALUE(fixture, fixture_done)
+
+SETUP_OF(fixture)
 
 static bool find(struct fixture *f, const struct config_kubernetes *config)
 {
@@ -68,22 +70,20 @@ static void remove_file(struct fixture *f, const char *name)
     assert_int_equal(unlink(path), 0);
 }
 
-TEST(test_in_cluster)
+TEST_ON(struct fixture *f, test_in_cluster)
 {
-    SCOPED(fixture) f;
-    setup(&f);
-    assert_true(find(&f, &(struct config_kubernetes){.role = ROLE_POD}));
-    CHECK_STR(f.access.server, "https://10.96.0.1:443", "");
-    CHECK_STR(f.access.namespace, "monitoring", "trimmed");
-    CHECK_INT(f.access.http.auth, HTTP_AUTH_HEADER, "");
-    CHECK_CONTAINS(f.access.http.credentials_file, "/token", "a file, so that it can be rotated");
-    CHECK_CONTAINS(f.access.http.tls.ca_file, "/ca.crt", "");
-    assert_null(f.access.http.credentials);
-    assert_false(f.access.http.tls.insecure_skip_verify);
-    assert_false(f.access.http.follow_redirects);
+    assert_true(find(f, &(struct config_kubernetes){.role = ROLE_POD}));
+    CHECK_STR(f->access.server, "https://10.96.0.1:443", "");
+    CHECK_STR(f->access.namespace, "monitoring", "trimmed");
+    CHECK_INT(f->access.http.auth, HTTP_AUTH_HEADER, "");
+    CHECK_CONTAINS(f->access.http.credentials_file, "/token", "a file, so that it can be rotated");
+    CHECK_CONTAINS(f->access.http.tls.ca_file, "/ca.crt", "");
+    assert_null(f->access.http.credentials);
+    assert_false(f->access.http.tls.insecure_skip_verify);
+    assert_false(f->access.http.follow_redirects);
 }
 
-TEST(test_server_address)
+TEST_ON(struct fixture *f, test_server_address)
 {
     static const struct {
         const char *host, *port;
@@ -100,74 +100,66 @@ TEST(test_server_address)
         {"10.96.0.1", "65536", "expected a port of 1-65535, got \"65536\""},
         {"10.96.0.1", "tcp://10.96.0.1:443", "expected a port"},
     };
-    SCOPED(fixture) f;
-    setup(&f);
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        f.env.host = cases[i].host;
-        f.env.port = cases[i].port;
-        bool ok = find(&f, &(struct config_kubernetes){.role = ROLE_POD});
+        f->env.host = cases[i].host;
+        f->env.port = cases[i].port;
+        bool ok = find(f, &(struct config_kubernetes){.role = ROLE_POD});
         CHECK_INT(ok, strncmp(cases[i].want, "https", 5) == 0, cases[i].want);
         if (ok) {
-            CHECK_STR(f.access.server, cases[i].want, "");
+            CHECK_STR(f->access.server, cases[i].want, "");
         } else {
-            CHECK_CONTAINS(f.err.msg, cases[i].want, "");
+            CHECK_CONTAINS(f->err.msg, cases[i].want, "");
         }
     }
 }
 
-TEST(test_missing_files)
+TEST_ON(struct fixture *f, test_missing_files)
 {
-    SCOPED(fixture) f;
-    setup(&f);
-    remove_file(&f, "namespace");
-    assert_true(find(&f, &(struct config_kubernetes){.role = ROLE_POD}));
-    assert_null(f.access.namespace);
-    testing_write_file(f.dir, "namespace", "\n");
-    assert_true(find(&f, &(struct config_kubernetes){.role = ROLE_POD}));
-    assert_null(f.access.namespace);
-    remove_file(&f, "ca.crt");
-    assert_false(find(&f, &(struct config_kubernetes){.role = ROLE_POD}));
-    CHECK_CONTAINS(f.err.msg, "/ca.crt: No such file", "");
-    remove_file(&f, "token");
-    assert_false(find(&f, &(struct config_kubernetes){.role = ROLE_POD}));
-    CHECK_CONTAINS(f.err.msg, "/token: No such file", "");
+    remove_file(f, "namespace");
+    assert_true(find(f, &(struct config_kubernetes){.role = ROLE_POD}));
+    assert_null(f->access.namespace);
+    testing_write_file(f->dir, "namespace", "\n");
+    assert_true(find(f, &(struct config_kubernetes){.role = ROLE_POD}));
+    assert_null(f->access.namespace);
+    remove_file(f, "ca.crt");
+    assert_false(find(f, &(struct config_kubernetes){.role = ROLE_POD}));
+    CHECK_CONTAINS(f->err.msg, "/ca.crt: No such file", "");
+    remove_file(f, "token");
+    assert_false(find(f, &(struct config_kubernetes){.role = ROLE_POD}));
+    CHECK_CONTAINS(f->err.msg, "/token: No such file", "");
 }
 
-TEST(test_explicit)
+TEST_ON(struct fixture *f, test_explicit)
 {
-    SCOPED(fixture) f;
-    setup(&f);
-    f.env.host = NULL;
+    f->env.host = NULL;
     struct config_kubernetes config = {
         .role = ROLE_POD,
         .api_server = "http://127.0.0.1:8001//",
         .http = {.auth = HTTP_AUTH_BASIC, .username = "u", .password = "p"},
     };
-    assert_true(find(&f, &config));
-    CHECK_STR(f.access.server, "http://127.0.0.1:8001", "no slash at the end");
-    CHECK_STR(f.access.http.username, "u", "");
-    assert_null(f.access.namespace);
+    assert_true(find(f, &config));
+    CHECK_STR(f->access.server, "http://127.0.0.1:8001", "no slash at the end");
+    CHECK_STR(f->access.http.username, "u", "");
+    assert_null(f->access.namespace);
 }
 
-TEST(test_kubeconfig)
+TEST_ON(struct fixture *f, test_kubeconfig)
 {
-    SCOPED(fixture) f;
-    setup(&f);
-    testing_write_file(f.dir, "config",
+    testing_write_file(f->dir, "config",
                        "apiVersion: v1\nkind: Config\ncurrent-context: c\n"
                        "clusters: [{name: k, cluster: {server: 'https://api.example:6443'}}]\n"
                        "users: [{name: u, user: {token: t0ken}}]\n"
                        "contexts: [{name: c, context: {cluster: k, user: u, namespace: shop}}]\n");
     char path[4096];
-    snprintf(path, sizeof(path), "%s/config", f.dir);
+    snprintf(path, sizeof(path), "%s/config", f->dir);
     struct config_kubernetes config = {.role = ROLE_POD, .kubeconfig_file = path};
-    assert_true(find(&f, &config));
-    CHECK_STR(f.access.server, "https://api.example:6443", "");
-    CHECK_STR(f.access.namespace, "shop", "");
-    CHECK_STR(f.access.http.credentials, "t0ken", "");
-    snprintf(path, sizeof(path), "%s/nowhere", f.dir);
-    assert_false(find(&f, &config));
-    CHECK_CONTAINS(f.err.msg, "/nowhere", "");
+    assert_true(find(f, &config));
+    CHECK_STR(f->access.server, "https://api.example:6443", "");
+    CHECK_STR(f->access.namespace, "shop", "");
+    CHECK_STR(f->access.http.credentials, "t0ken", "");
+    snprintf(path, sizeof(path), "%s/nowhere", f->dir);
+    assert_false(find(f, &config));
+    CHECK_CONTAINS(f->err.msg, "/nowhere", "");
 }
 
 TEST(test_same_server)

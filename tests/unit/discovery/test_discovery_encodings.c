@@ -157,9 +157,4 @@ TEST(test_metadata_only)
     teardown(&s);
 }
 
-int main(void)
-{
-    int failed = testing_run("json", NULL, NULL);
-    sim_protobuf = true;
-    return failed + testing_run("protobuf", NULL, NULL);
-}
+MAIN_IN_BOTH_ENCODINGS()

@@ -6,25 +6,6 @@ SCOPED_VALUE(world, teardown)
 
 /* ---- tests ----------------------------------------------------------------------------------- */
 
-/* A configuration with one job, which must live as long as discovery. */
-struct pods {
-    struct config_source source;
-    struct config_job job;
-    struct config config;
-};
-
-/* Runs with all pods of the server, until a line begins like this. */
-static void run_pods(struct world *w, struct pods *pods, const char *until)
-{
-    pods->source = (struct config_source){
-        .kind = SOURCE_KUBERNETES,
-        .kubernetes = {.role = ROLE_POD, .api_server = w->url},
-    };
-    pods->job = (struct config_job){.name = "pods", .sources = &pods->source, .n_sources = 1};
-    pods->config = (struct config){.jobs = &pods->job, .n_jobs = 1};
-    run(w, &pods->config, until);
-}
-
 TEST(test_pages_and_watch)
 {
     struct rule rules[] = {
@@ -52,9 +33,7 @@ TEST(test_pages_and_watch)
                        .api_server = w.url,
                        .http = {.auth = HTTP_AUTH_HEADER, .credentials = "t0ken"}},
     };
-    struct config_job job = {.name = "pods", .sources = &source, .n_sources = 1};
-    struct config config = {.jobs = &job, .n_jobs = 1};
-    run(&w, &config, "pod/ns/b @-");
+    run_sources(&w, "pods", &source, 1, "pod/ns/b @-");
     CHECK_STR(w.groups.data,
               "0 pod/ns/a 10.0.0.1:6060 @10.0.0.1\n"
               "0 pod/ns/b [fd00::2]:6060 @fd00::2\n"
@@ -98,8 +77,7 @@ TEST(test_streamed)
     };
     SCOPED(world) w;
     setup(&w, rules, 2);
-    struct pods pods;
-    run_pods(&w, &pods, "pod/ns/c");
+    run_pods(&w, "pod/ns/c");
     CHECK_STR(w.groups.data,
               "0 pod/ns/a 10.0.0.1:6060 @10.0.0.1\n"
               "0 pod/ns/b 10.0.0.2:6060 @10.0.0.2\n"
@@ -131,9 +109,7 @@ TEST(test_namespaces)
         .kind = SOURCE_KUBERNETES,
         .kubernetes = {.role = ROLE_POD, .namespaces = {names, 3}, .api_server = w.url},
     };
-    struct config_job job = {.name = "pods", .sources = &source, .n_sources = 1};
-    struct config config = {.jobs = &job, .n_jobs = 1};
-    run(&w, &config, "synced");
+    run_sources(&w, "pods", &source, 1, "synced");
     CHECK_CONTAINS(w.groups.data, "0 pod/ns/a 10.0.0.1:6060 @10.0.0.1\n", "");
     size_t lists = 0;
     for (const char *p = w.requests.data; (p = strstr(p, "resourceVersion=0")) != NULL; p++) {
@@ -159,8 +135,7 @@ TEST(test_relist)
     };
     SCOPED(world) w;
     setup(&w, rules, 4);
-    struct pods pods;
-    run_pods(&w, &pods, "pod/ns/a @-");
+    run_pods(&w, "pod/ns/a @-");
     CHECK_STR(w.groups.data,
               "0 pod/ns/a 10.0.0.1:6060 @10.0.0.1\n"
               "0 pod/ns/b 10.0.0.2:6060 @10.0.0.2\n"
@@ -190,9 +165,7 @@ TEST(test_forbidden)
         .kind = SOURCE_KUBERNETES,
         .kubernetes = {.role = ROLE_POD, .namespaces = {names, 1}, .api_server = w.url},
     };
-    struct config_job job = {.name = "pods", .sources = &source, .n_sources = 1};
-    struct config config = {.jobs = &job, .n_jobs = 1};
-    run(&w, &config, "pod/ns/a");
+    run_sources(&w, "pods", &source, 1, "pod/ns/a");
     const char *text = testing_log_text(w.log);
     CHECK_CONTAINS(text, "verb=list resource=pods namespace=ns", "");
     CHECK_CONTAINS(text, "the server answered 403: pods is forbidden", "");
@@ -250,9 +223,7 @@ TEST(test_missing_namespaces)
         .kind = SOURCE_KUBERNETES,
         .kubernetes = {.role = ROLE_ENDPOINTSLICE, .namespaces = {names, 3}, .api_server = w.url},
     };
-    struct config_job job = {.name = "slices", .sources = &source, .n_sources = 1};
-    struct config config = {.jobs = &job, .n_jobs = 1};
-    run(&w, &config, "endpointslice/c/s 10.0.0.3:80");
+    run_sources(&w, "slices", &source, 1, "endpointslice/c/s 10.0.0.3:80");
     CHECK_CONTAINS(w.groups.data, "synced\n", "");
     const char *row = "the last lines";
     CHECK_CONTAINS(
@@ -292,8 +263,7 @@ TEST(test_other_kinds)
     SCOPED(world) w;
     setup(&w, rules, 4);
     testing_log_expect(w.log, "does not answer as it should");
-    struct pods pods;
-    run_pods(&w, &pods, "pod/ns/a @-");
+    run_pods(&w, "pod/ns/a @-");
     CHECK_STR(w.groups.data,
               "0 pod/ns/a 10.0.0.1:6060 @10.0.0.1\n"
               "synced\n"
@@ -321,8 +291,7 @@ TEST(test_found_again)
     SCOPED(world) w;
     setup(&w, rules, 3);
     testing_log_expect(w.log, "does not answer as it should");
-    struct pods pods;
-    run_pods(&w, &pods, "pod/ns/a @-");
+    run_pods(&w, "pod/ns/a @-");
     /* The line is logged with the first bytes of the event. */
     loop_run_once(w.loop);
     const char *text = testing_log_text(w.log);
@@ -389,9 +358,7 @@ TEST(test_static_only)
     setup(&w, NULL, 0);
     const char *addresses[] = {"127.0.0.1:6060", "[::1]:6060"};
     struct config_source source = {.kind = SOURCE_STATIC, .fixed = {.targets = {addresses, 2}}};
-    struct config_job job = {.name = "fixed", .sources = &source, .n_sources = 1};
-    struct config config = {.jobs = &job, .n_jobs = 1};
-    run(&w, &config, "synced");
+    run_sources(&w, "fixed", &source, 1, "synced");
     CHECK_STR(w.groups.data, "0 static/0 127.0.0.1:6060 [::1]:6060 @-\nsynced\n", "");
 }
 
@@ -419,9 +386,7 @@ TEST(test_lists_that_fail)
         {.kind = SOURCE_HTTP, .http = {.url = url, .refresh_ms = 60000}},
         {.kind = SOURCE_FILE, .file = {.files = {files, 1}, .refresh_ms = 60000}},
     };
-    struct config_job job = {.name = "lists", .sources = sources, .n_sources = 2};
-    struct config config = {.jobs = &job, .n_jobs = 1};
-    run(&w, &config, "synced");
+    run_sources(&w, "lists", sources, 2, "synced");
     char want[256];
     snprintf(want, sizeof(want),
              "job \"lists\": %s/targets: server returned HTTP status 500; job \"lists\": "

@@ -51,7 +51,7 @@ static void on_late(void *arg)
     loop_stop(w->loop);
 }
 
-static void setup(struct world *w)
+static void world_init(struct world *w)
 {
     struct err err = ERR_INIT;
     *w = (struct world){.loop = loop_new(&err), .intern = intern_new()};
@@ -63,7 +63,7 @@ static void setup(struct world *w)
     discovery_counters_init(&w->counters, w->metrics);
 }
 
-static void teardown(struct world *w)
+static void world_done(struct world *w)
 {
     loop_timer_free(w->watchdog);
     loop_free(w->loop);
@@ -73,7 +73,9 @@ static void teardown(struct world *w)
     testing_directory_leave(&w->dir);
     buf_done(&w->reported);
 }
-SCOPED_VALUE(world, teardown)
+SCOPED_VALUE(world, world_done)
+
+SETUP_OF(world)
 
 /* Waits for a change. */
 static void wait_for(struct world *w, const char *until)
@@ -112,20 +114,18 @@ static void on_update(void *arg, const char *source, struct labels *const *targe
 }
 
 /* A list reports changes only, keeps its targets while it is broken, and logs changes of state. */
-TEST(listings)
+TEST_ON(struct world *w, listings)
 {
-    SCOPED(world) w;
-    setup(&w);
-    testing_log_expect(w.log, "it broke");
+    testing_log_expect(w->log, "it broke");
     static const struct listing_messages messages = {"url", "it broke", "it is good"};
     struct listing l = {.messages = &messages,
                         .source = "http/0",
                         .mark = {"__meta_url", "http://x"},
-                        .groups = w.counters.groups[GROUPS_HTTP],
-                        .refreshes = w.counters.file_refreshes};
+                        .groups = w->counters.groups[GROUPS_HTTP],
+                        .refreshes = w->counters.file_refreshes};
     struct update u = {0};
     const struct list_options options = {
-        .intern = w.intern, .log = testing_log(w.log), .on_change = on_update, .arg = &u};
+        .intern = w->intern, .log = testing_log(w->log), .on_change = on_update, .arg = &u};
     static const struct {
         const char *text;
         size_t n;
@@ -146,9 +146,9 @@ TEST(listings)
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         const char *row = rows[i].text == NULL ? "unreadable" : rows[i].text;
-        struct metric_cell *const *cells = w.counters.file_refreshes;
+        struct metric_cell *const *cells = w->counters.file_refreshes;
         uint64_t counted = metric_value(cells[rows[i].want]);
-        size_t logged = strlen(testing_log_text(w.log));
+        size_t logged = strlen(testing_log_text(w->log));
         size_t calls = u.calls;
         struct err err = ERR_INIT;
         const struct sv text = sv_from(rows[i].text == NULL ? "" : rows[i].text);
@@ -156,10 +156,10 @@ TEST(listings)
         CHECK_INT(metric_value(cells[rows[i].want]), counted + 1, row);
         CHECK_INT(u.calls - calls, rows[i].want == REFRESH_CHANGED ? 1 : 0, row);
         CHECK_INT(l.n, rows[i].n, row);
-        CHECK_INT(metric_value(w.counters.groups[GROUPS_HTTP]), rows[i].n > 0 ? 1 : 0, row);
+        CHECK_INT(metric_value(w->counters.groups[GROUPS_HTTP]), rows[i].n > 0 ? 1 : 0, row);
         CHECK_INT(u.n, rows[i].n, row);
         CHECK_INT(l.broken, rows[i].want == REFRESH_FAILED, row);
-        CHECK_INT(strlen(testing_log_text(w.log)) > logged, rows[i].logged, row);
+        CHECK_INT(strlen(testing_log_text(w->log)) > logged, rows[i].logged, row);
         CHECK_INT(err.kind != ERR_NONE, rows[i].want == REFRESH_FAILED && rows[i].text != NULL,
                   err.msg);
     }
@@ -207,108 +207,102 @@ static void remove_file(struct world *w, const char *name)
 }
 
 /* The refresh interval is a day: changes are only seen because the directory is watched. */
-TEST(files)
+TEST_ON(struct world *w, files)
 {
-    SCOPED(world) w;
-    setup(&w);
     char wild[4096];
     char named[4096];
     char again[4096];
-    snprintf(wild, sizeof(wild), "%s/t*.yaml", w.dir);
-    snprintf(named, sizeof(named), "%s/named.json", w.dir);
-    snprintf(again, sizeof(again), "%s/t1.yaml", w.dir);
+    snprintf(wild, sizeof(wild), "%s/t*.yaml", w->dir);
+    snprintf(named, sizeof(named), "%s/named.json", w->dir);
+    snprintf(again, sizeof(again), "%s/t1.yaml", w->dir);
     const char *names[] = {wild, named, again};
     struct config_file_sd config = {.files = {names, 3}, .refresh_ms = INT64_C(86400) * 1000};
-    testing_write_file(w.dir, "t1.yaml", "- targets: [a:1]\n");
-    testing_write_file(w.dir, "other.yaml", "- targets: [z:1]\n");
-    testing_log_expect(w.log, "cannot be used");
-    SCOPED(file_sd) *f = start_files(&w, &config);
-    CHECK_STR(w.reported.data, "t1.yaml a:1\n", "once, though two patterns name it");
-    CHECK_CONTAINS(testing_log_text(w.log), "named.json", "what is not there is said");
-    CHECK_CONTAINS(w.state, "down /", "the source does not work");
-    CHECK_CONTAINS(w.state, "/named.json: ", "and why");
-    buf_clear(&w.reported);
+    testing_write_file(w->dir, "t1.yaml", "- targets: [a:1]\n");
+    testing_write_file(w->dir, "other.yaml", "- targets: [z:1]\n");
+    testing_log_expect(w->log, "cannot be used");
+    SCOPED(file_sd) *f = start_files(w, &config);
+    CHECK_STR(w->reported.data, "t1.yaml a:1\n", "once, though two patterns name it");
+    CHECK_CONTAINS(testing_log_text(w->log), "named.json", "what is not there is said");
+    CHECK_CONTAINS(w->state, "down /", "the source does not work");
+    CHECK_CONTAINS(w->state, "/named.json: ", "and why");
+    buf_clear(&w->reported);
 
-    testing_write_file(w.dir, "named.json", "[{\"targets\":[\"n:1\"]}]");
-    wait_for(&w, "named.json n:1\n");
-    CHECK_STR(w.state, "up ", "it works");
-    testing_write_file(w.dir, "t2.yaml", "- targets: [b:1, b:2]\n");
-    wait_for(&w, "t2.yaml b:1 b:2\n");
-    CHECK_INT(metric_value(w.counters.groups[GROUPS_FILE]), 3, "");
+    testing_write_file(w->dir, "named.json", "[{\"targets\":[\"n:1\"]}]");
+    wait_for(w, "named.json n:1\n");
+    CHECK_STR(w->state, "up ", "it works");
+    testing_write_file(w->dir, "t2.yaml", "- targets: [b:1, b:2]\n");
+    wait_for(w, "t2.yaml b:1 b:2\n");
+    CHECK_INT(metric_value(w->counters.groups[GROUPS_FILE]), 3, "");
 
     /* Broken and gone: nothing is reported before the next change. */
-    testing_write_file(w.dir, "t2.yaml", "- targets: [b:1, ");
-    remove_file(&w, "named.json");
-    write_and_rename(&w, "t1.yaml", "- targets: [a:2]\n");
-    w.until = "a:2";
-    loop_timer_after(w.watchdog, PATIENCE_MS);
-    loop_run(w.loop);
-    CHECK_STR(w.reported.data, "t1.yaml a:2\n", "");
-    CHECK_INT(metric_value(w.counters.groups[GROUPS_FILE]), 3, "");
-    buf_clear(&w.reported);
+    testing_write_file(w->dir, "t2.yaml", "- targets: [b:1, ");
+    remove_file(w, "named.json");
+    write_and_rename(w, "t1.yaml", "- targets: [a:2]\n");
+    w->until = "a:2";
+    loop_timer_after(w->watchdog, PATIENCE_MS);
+    loop_run(w->loop);
+    CHECK_STR(w->reported.data, "t1.yaml a:2\n", "");
+    CHECK_INT(metric_value(w->counters.groups[GROUPS_FILE]), 3, "");
+    buf_clear(&w->reported);
 
     /* A removed file that only a pattern matched loses its targets. */
-    remove_file(&w, "t2.yaml");
-    wait_for(&w, "t2.yaml\n");
-    testing_write_file(w.dir, "named.json", "[]");
-    wait_for(&w, "named.json\n");
-    CHECK_INT(metric_value(w.counters.groups[GROUPS_FILE]), 1, "");
-    check_metric(&w, "profpull_discovery_refreshes_total{kind=\"file\",result=\"changed\"} 5\n");
-    CHECK_CONTAINS(testing_log_text(w.log), "good again", "");
+    remove_file(w, "t2.yaml");
+    wait_for(w, "t2.yaml\n");
+    testing_write_file(w->dir, "named.json", "[]");
+    wait_for(w, "named.json\n");
+    CHECK_INT(metric_value(w->counters.groups[GROUPS_FILE]), 1, "");
+    check_metric(w, "profpull_discovery_refreshes_total{kind=\"file\",result=\"changed\"} 5\n");
+    CHECK_CONTAINS(testing_log_text(w->log), "good again", "");
 }
 
-TEST(lost_directory)
+TEST_ON(struct world *w, lost_directory)
 {
-    SCOPED(world) w;
-    setup(&w);
     char sub[4096];
     char moved[4096];
     char wild[8192];
-    snprintf(sub, sizeof(sub), "%s/sub", w.dir);
-    snprintf(moved, sizeof(moved), "%s/moved", w.dir);
+    snprintf(sub, sizeof(sub), "%s/sub", w->dir);
+    snprintf(moved, sizeof(moved), "%s/moved", w->dir);
     snprintf(wild, sizeof(wild), "%s/*.yml", sub);
     const char *names[] = {wild};
     /* inotify does not report a new directory: the refresh finds it. */
     struct config_file_sd config = {.files = {names, 1}, .refresh_ms = 50};
-    testing_log_expect(w.log, "targets of this pattern stay");
-    SCOPED(file_sd) *f = start_files(&w, &config);
+    testing_log_expect(w->log, "targets of this pattern stay");
+    SCOPED(file_sd) *f = start_files(w, &config);
     assert_int_equal(mkdir(sub, 0700), 0);
     testing_write_file(sub, "a.yml", "- targets: [a:1]\n");
-    wait_for(&w, "a.yml a:1\n");
+    wait_for(w, "a.yml a:1\n");
     assert_int_equal(rename(sub, moved), 0);
-    loop_timer_after(w.watchdog, 300);
-    loop_run(w.loop);
-    assert_true(w.late);
-    w.late = false;
-    CHECK_STR(w.reported.data, "", "a missing directory removes nothing");
-    CHECK_INT(metric_value(w.counters.groups[GROUPS_FILE]), 1, "");
+    loop_timer_after(w->watchdog, 300);
+    loop_run(w->loop);
+    assert_true(w->late);
+    w->late = false;
+    CHECK_STR(w->reported.data, "", "a missing directory removes nothing");
+    CHECK_INT(metric_value(w->counters.groups[GROUPS_FILE]), 1, "");
     assert_int_equal(rename(moved, sub), 0);
     testing_write_file(sub, "a.yml", "- targets: [a:2]\n");
-    wait_for(&w, "a.yml a:2\n");
+    wait_for(w, "a.yml a:2\n");
 }
 
 /* Files beyond the limit of a source are logged once, counted, and not read. */
-TEST(too_many_files)
+TEST_ON(struct world *w, too_many_files)
 {
-    SCOPED(world) w;
-    setup(&w);
     char wild[4096];
-    snprintf(wild, sizeof(wild), "%s/*", w.dir);
+    snprintf(wild, sizeof(wild), "%s/*", w->dir);
     const char *names[] = {wild};
     struct config_file_sd config = {.files = {names, 1}, .refresh_ms = INT64_C(86400) * 1000};
     for (int i = 0; i < FILE_SD_FILES_MAX + 3; i++) {
         char name[16];
         snprintf(name, sizeof(name), "%05d", i);
         /* Files are read in the order of their names: the last ones exceed the limit. */
-        testing_write_file(w.dir, name, i < FILE_SD_FILES_MAX - 1 ? "[]" : "- targets: [a:1]\n");
+        testing_write_file(w->dir, name, i < FILE_SD_FILES_MAX - 1 ? "[]" : "- targets: [a:1]\n");
     }
-    testing_log_expect(w.log, "too many files");
-    SCOPED(file_sd) *f = start_files(&w, &config);
-    CHECK_CONTAINS(w.reported.data, "09999 a:1\n", "the last that is read");
-    assert_null(strstr(w.reported.data, "10000"));
-    CHECK_INT(metric_value(w.counters.groups[GROUPS_FILE]), 1, "");
-    check_metric(&w, "profpull_discovery_refreshes_total{kind=\"file\",result=\"failed\"} 3\n");
-    const char *said = strstr(testing_log_text(w.log), "too many files");
+    testing_log_expect(w->log, "too many files");
+    SCOPED(file_sd) *f = start_files(w, &config);
+    CHECK_CONTAINS(w->reported.data, "09999 a:1\n", "the last that is read");
+    assert_null(strstr(w->reported.data, "10000"));
+    CHECK_INT(metric_value(w->counters.groups[GROUPS_FILE]), 1, "");
+    check_metric(w, "profpull_discovery_refreshes_total{kind=\"file\",result=\"failed\"} 3\n");
+    const char *said = strstr(testing_log_text(w->log), "too many files");
     assert_non_null(said);
     assert_null(strstr(said + 1, "too many files"));
     CHECK_CONTAINS(said, "limit=10000", "");

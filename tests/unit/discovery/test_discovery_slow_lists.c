@@ -3,19 +3,6 @@
 
 SCOPED_VALUE(world, teardown)
 
-static void discover(struct world *w, const char *until)
-{
-    struct config_source source = {
-        .kind = SOURCE_KUBERNETES,
-        .kubernetes = {.role = ROLE_POD, .api_server = w->url},
-    };
-    struct config_job job = {.name = "pods", .sources = &source, .n_sources = 1};
-    struct config config = {.jobs = &job, .n_jobs = 1};
-    run(w, &config, until);
-    /* Discovery refers to the configuration. */
-    w->d = discovery_free(w->d);
-}
-
 /* A list that takes three times as long as it may do without a byte is read at the first try. */
 TEST(test_dripping_list)
 {
@@ -26,7 +13,7 @@ TEST(test_dripping_list)
     SCOPED(world) w;
     setup(&w, rules, 1);
     w.list_progress_ms = 1500; /* 60 parts at 75 ms are 4.5 s */
-    discover(&w, "synced");
+    run_pods(&w, "synced");
     CHECK_STR(w.groups.data,
               "0 pod/ns/a 10.0.0.1:6060 @10.0.0.1\n"
               "0 pod/ns/b 10.0.0.2:6060 @10.0.0.2\n"
@@ -57,7 +44,7 @@ TEST(test_list_in_pieces)
     setup(&w, rules, sizeof(rules) / sizeof(rules[0]));
     testing_log_expect(w.log, "does not answer as it should");
     w.list_progress_ms = 1500;
-    discover(&w, "pod/ns/a @-");
+    run_pods(&w, "pod/ns/a @-");
     CHECK_STR(w.requests.data,
               "/api/v1/pods?limit=500&resourceVersion=0\n"
               "/api/v1/pods?limit=500&resourceVersion=0&resourceVersionMatch=NotOlderThan\n"
@@ -83,7 +70,7 @@ TEST(test_gzip)
     };
     SCOPED(world) w;
     setup(&w, rules, 3);
-    discover(&w, "pod/ns/a @-");
+    run_pods(&w, "pod/ns/a @-");
     CHECK_STR(w.groups.data,
               "0 pod/ns/a 10.0.0.1:6060 @10.0.0.1\n"
               "0 pod/ns/b 10.0.0.2:6060 @10.0.0.2\n"

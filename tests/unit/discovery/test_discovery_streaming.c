@@ -265,9 +265,4 @@ TEST_SIM(begin_streaming, test_no_memory)
     CHECK_INT(s->synced, false, "");
 }
 
-int main(void)
-{
-    int failed = testing_run("json", NULL, NULL);
-    sim_protobuf = true;
-    return failed + testing_run("protobuf", NULL, NULL);
-}
+MAIN_IN_BOTH_ENCODINGS()

@@ -594,9 +594,4 @@ TEST_SIM(paged, test_requested_relist)
     CHECK_STR(s->query.data, WATCH_QUERY("20"), "");
 }
 
-int main(void)
-{
-    int failed = testing_run("json", NULL, NULL);
-    sim_protobuf = true;
-    return failed + testing_run("protobuf", NULL, NULL);
-}
+MAIN_IN_BOTH_ENCODINGS()

@@ -297,6 +297,16 @@ static inline void check_out(struct sim *s, const char *want, const char *row)
     buf_clear(&s->out);
 }
 
+/* Defines main() for a program that runs all its cases with answers in JSON, and then in protobuf.
+ */
+#define MAIN_IN_BOTH_ENCODINGS()                                                                   \
+    int main(void)                                                                                 \
+    {                                                                                              \
+        int failed = testing_run("json", NULL, NULL);                                              \
+        sim_protobuf = true;                                                                       \
+        return failed + testing_run("protobuf", NULL, NULL);                                       \
+    }
+
 #define LIST(version, items)                                                                       \
     "{\"metadata\":{\"resourceVersion\":\"" version "\"},\"items\":[" items "]}"
 #define PAGE(version, next, items)                                                                 \
