@@ -165,7 +165,7 @@ static void on_late(void *arg)
     loop_stop(w->loop);
 }
 
-static void setup(struct world *w)
+static void world_init(struct world *w)
 {
     struct err err = ERR_INIT;
     *w = (struct world){.loop = loop_new(&err), .dir = testing_mkdtemp()};
@@ -173,13 +173,15 @@ static void setup(struct world *w)
     assert_non_null(w->watchdog);
 }
 
-static void teardown(struct world *w)
+static void world_done(struct world *w)
 {
     loop_timer_free(w->watchdog);
     loop_free(w->loop);
     testing_directory_leave(&w->dir);
 }
-SCOPED_VALUE(world, teardown)
+SCOPED_VALUE(world, world_done)
+
+SETUP_OF(world)
 
 static void run_loop(struct world *w)
 {
@@ -217,7 +219,7 @@ static void start(struct world *w, const char *script, int64_t timeout_ms)
     CHECK_INT(error, 0, "");
 }
 
-TEST(test_process)
+TEST_ON(struct world *w, test_process)
 {
     static const struct {
         const char *script;
@@ -248,49 +250,43 @@ TEST(test_process)
     sigaddset(&term, SIGTERM);
     assert_int_equal(pthread_sigmask(SIG_BLOCK, &term, &before), 0);
     void (*old)(int) = signal(SIGPIPE, SIG_IGN);
-    SCOPED(world) w;
-    setup(&w);
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        start(&w, cases[i].script, cases[i].timeout_ms);
-        run_loop(&w);
-        CHECK_INT(w.end, cases[i].end, cases[i].script);
-        CHECK_INT(w.value, cases[i].value, cases[i].script);
+        start(w, cases[i].script, cases[i].timeout_ms);
+        run_loop(w);
+        CHECK_INT(w->end, cases[i].end, cases[i].script);
+        CHECK_INT(w->value, cases[i].value, cases[i].script);
         if (cases[i].out != NULL) {
-            CHECK_STR(w.out, cases[i].out, cases[i].script);
+            CHECK_STR(w->out, cases[i].out, cases[i].script);
         }
         if (cases[i].errors != NULL) {
-            CHECK_STR(w.errors, cases[i].errors, cases[i].script);
+            CHECK_STR(w->errors, cases[i].errors, cases[i].script);
         }
     }
     assert_int_equal(pthread_sigmask(SIG_SETMASK, &before, NULL), 0);
     (void)signal(SIGPIPE, old);
 }
 
-TEST(test_process_cannot_start)
+TEST_ON(struct world *w, test_process_cannot_start)
 {
-    SCOPED(world) w;
     if (getenv("PROFPULL_VALGRIND") != NULL) {
         skip(); /* scripts/valgrind.sh: its posix_spawn() does not say that the program is missing
                  */
     }
-    setup(&w);
     const char *argv[] = {"/nonexistent/plugin", NULL};
     const char *envp[] = {NULL};
     int error = 0;
-    struct child_options options = {.argv = argv, .envp = envp, .loop = w.loop};
+    struct child_options options = {.argv = argv, .envp = envp, .loop = w->loop};
     assert_null(child_start(&options, &error));
     CHECK_INT(error, ENOENT, "");
-    argv[0] = w.dir;
+    argv[0] = w->dir;
     assert_null(child_start(&options, &error));
     CHECK_INT(error, EACCES, "");
 }
 
-TEST(test_process_is_freed)
+TEST_ON(struct world *w, test_process_is_freed)
 {
-    SCOPED(world) w;
-    setup(&w);
-    start(&w, "echo started; sleep 1000", PATIENCE_MS);
-    assert_null(child_free(w.process));
+    start(w, "echo started; sleep 1000", PATIENCE_MS);
+    assert_null(child_free(w->process));
     assert_null(child_free(NULL));
 }
 
@@ -320,7 +316,7 @@ static void on_wake(void *arg)
 static void plugin_setup(struct plugin_world *w, const char *script)
 {
     *w = (struct plugin_world){.settings = {.tls.ca_pem = "CA"}};
-    setup(&w->base);
+    world_init(&w->base);
     w->metrics = metrics_new();
     discovery_counters_init(&w->counters, w->metrics);
     w->argv[0] = "sh";
@@ -351,7 +347,7 @@ static void plugin_teardown(struct plugin_world *w)
     exec_plugin_free(w->plugin);
     metrics_free(w->metrics);
     free((void *)(uintptr_t)w->env[0]);
-    teardown(&w->base);
+    world_done(&w->base);
 }
 SCOPED_VALUE(plugin_world, plugin_teardown)
 

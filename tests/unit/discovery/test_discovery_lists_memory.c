@@ -86,6 +86,19 @@ static void teardown(struct world *w)
     metrics_free(w->metrics);
 }
 
+static struct list_options options_of(struct world *w, const char *source)
+{
+    return (struct list_options){
+        .source = source,
+        .loop = w->loop,
+        .intern = w->intern,
+        .counters = &w->counters,
+        .on_change = on_change,
+        .on_state = on_state,
+        .arg = w,
+    };
+}
+
 static void run_until_reported(struct world *w)
 {
     if (strstr(w->reported.data, w->until) == NULL) {
@@ -141,15 +154,8 @@ static void files_scenario(bool *ret_complete)
     const char *names[] = {wild, named};
     struct config_file_sd config = {.files = {names, 2}, .refresh_ms = 10};
     failing_malloc_resume(armed);
-    struct file_sd *f = file_sd_new(&config, &(struct list_options){
-                                                 .source = "file/0/",
-                                                 .loop = w.loop,
-                                                 .intern = w.intern,
-                                                 .counters = &w.counters,
-                                                 .on_change = on_change,
-                                                 .on_state = on_state,
-                                                 .arg = &w,
-                                             });
+    struct list_options options = options_of(&w, "file/0/");
+    struct file_sd *f = file_sd_new(&config, &options);
     if (f != NULL) {
         file_sd_start(f);
         run_until_reported(&w);
@@ -214,14 +220,9 @@ static void url_scenario(bool *ret_complete)
     assert_non_null(http);
     struct config_http_sd config = {.url = url, .refresh_ms = 100};
     failing_malloc_resume(armed);
-    struct http_sd *h = http_sd_new(&config, &(struct list_options){.source = "http/u",
-                                                                    .loop = w.loop,
-                                                                    .http = http,
-                                                                    .intern = w.intern,
-                                                                    .counters = &w.counters,
-                                                                    .on_change = on_change,
-                                                                    .on_state = on_state,
-                                                                    .arg = &w});
+    struct list_options options = options_of(&w, "http/u");
+    options.http = http;
+    struct http_sd *h = http_sd_new(&config, &options);
     if (h != NULL) {
         http_sd_start(h);
         run_until_reported(&w);

@@ -295,40 +295,37 @@ TEST_ON(struct files *f, test_file_with_zero_byte)
 
 /* A content that is no file: the last one that was put, and until then the reason why there is
  * none. */
-TEST(test_content_is_taken_as_a_file)
+TEST_ON(struct files *f, test_content_is_taken_as_a_file)
 {
-    struct files f;
     struct err err = ERR_INIT;
     uint64_t version;
-    files_init(&f);
     SCOPED(http_contents) *contents = http_contents_new();
-    http_files_free(f.files);
-    f.files = http_files_new(testing_log(f.log), f.failures, contents);
-    assert_true(contents != NULL && f.files != NULL);
-    (void)snprintf(f.path, sizeof(f.path), "kubernetes:secret/n/s/k");
-    check_file(&f, NULL, "this object is not among those that are read", "not added");
-    assert_true(http_contents_add(contents, f.path, &err));
-    f.now_ms += HTTP_FILE_CHECK_MS;
-    check_file(&f, NULL, "not read yet", "added");
+    http_files_free(f->files);
+    f->files = http_files_new(testing_log(f->log), f->failures, contents);
+    assert_true(contents != NULL && f->files != NULL);
+    (void)snprintf(f->path, sizeof(f->path), "kubernetes:secret/n/s/k");
+    check_file(f, NULL, "this object is not among those that are read", "not added");
+    assert_true(http_contents_add(contents, f->path, &err));
+    f->now_ms += HTTP_FILE_CHECK_MS;
+    check_file(f, NULL, "not read yet", "added");
     err_set(&err, ERR_REFUSED, "forbidden");
-    http_contents_fail(contents, f.path, &err);
-    f.now_ms += HTTP_FILE_CHECK_MS;
-    check_file(&f, NULL, "forbidden", "failed");
-    assert_true(http_contents_put(contents, f.path, SV("one"), &err));
-    f.now_ms += HTTP_FILE_CHECK_MS;
-    check_file(&f, "one", "", "put");
-    http_contents_fail(contents, f.path, &err);
-    assert_true(http_contents_put(contents, f.path, SV("two"), &err));
-    check_file(&f, "one", "", "looked at once a second");
-    assert_false(http_contents_refused(contents, f.path));
-    http_files_forget(f.files, f.path);
-    check_file(&f, "two", "", "forgotten: at once");
-    assert_true(http_contents_refused(contents, f.path));
-    assert_false(http_contents_refused(contents, f.path));
-    version = http_contents_version(contents, f.path);
-    assert_true(http_contents_put(contents, f.path, SV("two"), &err));
-    CHECK_INT(http_contents_version(contents, f.path), version, "the same content");
-    files_done(&f);
+    http_contents_fail(contents, f->path, &err);
+    f->now_ms += HTTP_FILE_CHECK_MS;
+    check_file(f, NULL, "forbidden", "failed");
+    assert_true(http_contents_put(contents, f->path, SV("one"), &err));
+    f->now_ms += HTTP_FILE_CHECK_MS;
+    check_file(f, "one", "", "put");
+    http_contents_fail(contents, f->path, &err);
+    assert_true(http_contents_put(contents, f->path, SV("two"), &err));
+    check_file(f, "one", "", "looked at once a second");
+    assert_false(http_contents_refused(contents, f->path));
+    http_files_forget(f->files, f->path);
+    check_file(f, "two", "", "forgotten: at once");
+    assert_true(http_contents_refused(contents, f->path));
+    assert_false(http_contents_refused(contents, f->path));
+    version = http_contents_version(contents, f->path);
+    assert_true(http_contents_put(contents, f->path, SV("two"), &err));
+    CHECK_INT(http_contents_version(contents, f->path), version, "the same content");
 }
 
 TEST(test_content_that_is_too_large)

@@ -331,10 +331,15 @@ TEST(threads_share_requests)
 
 #define LAST 86 /* the row of the last profile that load_file() puts */
 
+/* A database that is read from a bucket. */
 struct remote {
     struct object object;
     enum archive_read why;
     unsigned failures;
+    struct archive_cache *cache;
+    struct archive_vfs *vfs;
+    struct db db;
+    struct err err;
 };
 
 static const struct archive_source *on_find(void *arg, const char *name)
@@ -390,92 +395,81 @@ static void load_file(struct remote *r)
     close(fd);
 }
 
-static struct archive_vfs *vfs_of(struct archive_cache *c, struct remote *r)
+static void remote_init(struct remote *r)
 {
-    struct err err = ERR_INIT;
-    struct archive_vfs_options o = {.cache = c, .find = on_find, .failed = on_failed, .arg = r};
-    struct archive_vfs *v = archive_vfs_new(&o, &err);
-    assert_non_null(v);
-    return v;
+    load_file(r);
+    r->why = ARCHIVE_READ;
+    r->cache = cache_of(NULL, 100 * BLOCK);
+    struct archive_vfs_options o = {
+        .cache = r->cache, .find = on_find, .failed = on_failed, .arg = r};
+    r->vfs = archive_vfs_new(&o, &r->err);
+    assert_non_null(r->vfs);
 }
 
-TEST(sqlite_reads_an_object)
+static void remote_leave(struct remote *r)
 {
-    struct remote r = {.why = ARCHIVE_READ};
-    struct err err = ERR_INIT;
-    struct db db;
+    archive_vfs_free(r->vfs);
+    archive_cache_free(r->cache);
+    object_done(&r->object);
+}
+
+SETUP_OF(remote)
+
+/* Opens the database of this name; it has profiles. */
+static bool open_remote(struct remote *r, const char *name)
+{
     bool empty = false;
-    load_file(&r);
-    struct archive_cache *c = cache_of(NULL, 100 * BLOCK);
-    struct archive_vfs *v = vfs_of(c, &r);
-    assert_false(db_open_remote(&db, archive_vfs_name(v), "w/y.db", &empty, &err));
-    err = (struct err){0};
-    assert_true(db_open_remote(&db, archive_vfs_name(v), "w/x%1?.db", &empty, &err));
+    bool ok = db_open_remote(&r->db, archive_vfs_name(r->vfs), name, &empty, &r->err);
     assert_false(empty);
-    sqlite3_stmt *st = db_statement(&db, SQL_STATE, &err);
-    assert_int_equal(db_step(&db, st, &err), 1);
+    return ok;
+}
+
+TEST_ON(struct remote *r, sqlite_reads_an_object)
+{
+    assert_false(open_remote(r, "w/y.db"));
+    err_clear(&r->err);
+    assert_true(open_remote(r, "w/x%1?.db"));
+    sqlite3_stmt *st = db_statement(&r->db, SQL_STATE, &r->err);
+    assert_int_equal(db_step(&r->db, st, &r->err), 1);
     assert_int_equal(sqlite3_column_int64(st, 0), LAST);
     sqlite3_reset(st);
     /* Opening and the state need the first blocks only. */
-    assert_true(r.object.requests <= 2);
-    assert_true(db_is_read_only(&db));
-    st = db_row_of(&db, SQL_BODY, LAST, "", &err);
+    assert_true(r->object.requests <= 2);
+    assert_true(db_is_read_only(&r->db));
+    st = db_row_of(&r->db, SQL_BODY, LAST, "", &r->err);
     assert_non_null(st);
     assert_true(db_blob(st, 0).n > 20000);
-    db_close(&db);
-    archive_vfs_free(v);
-    archive_cache_free(c);
-    object_done(&r.object);
+    db_close(&r->db);
 }
 
-TEST(sqlite_reports_a_bucket_that_fails)
+TEST_ON(struct remote *r, sqlite_reports_a_bucket_that_fails)
 {
-    struct remote r = {.why = ARCHIVE_READ};
-    struct err err = ERR_INIT;
-    struct db db;
-    bool empty = false;
-    load_file(&r);
-    struct archive_cache *c = cache_of(NULL, 100 * BLOCK);
-    struct archive_vfs *v = vfs_of(c, &r);
-    r.object.result = ARCHIVE_GONE;
-    assert_false(db_open_remote(&db, archive_vfs_name(v), "w/x%1?.db", &empty, &err));
-    assert_int_equal(r.why, ARCHIVE_GONE);
-    assert_int_equal(db.fault, DB_UNREADABLE);
-    r.object.result = ARCHIVE_READ;
-    assert_true(db_open_remote(&db, archive_vfs_name(v), "w/x%1?.db", &empty, &err));
-    r.object.result = ARCHIVE_FAILED;
-    r.failures = 0;
-    assert_null(db_row_of(&db, SQL_BODY, LAST, "", &err));
-    assert_int_equal(r.failures, 1);
-    assert_int_equal(r.why, ARCHIVE_FAILED);
-    assert_int_equal(db.fault, DB_UNREADABLE);
+    r->object.result = ARCHIVE_GONE;
+    assert_false(open_remote(r, "w/x%1?.db"));
+    assert_int_equal(r->why, ARCHIVE_GONE);
+    assert_int_equal(r->db.fault, DB_UNREADABLE);
+    r->object.result = ARCHIVE_READ;
+    assert_true(open_remote(r, "w/x%1?.db"));
+    r->object.result = ARCHIVE_FAILED;
+    r->failures = 0;
+    assert_null(db_row_of(&r->db, SQL_BODY, LAST, "", &r->err));
+    assert_int_equal(r->failures, 1);
+    assert_int_equal(r->why, ARCHIVE_FAILED);
+    assert_int_equal(r->db.fault, DB_UNREADABLE);
     /* The connection goes on when the bucket answers again. */
-    db.fault = DB_FINE;
-    r.object.result = ARCHIVE_READ;
-    assert_non_null(db_row_of(&db, SQL_BODY, LAST, "", &err));
-    db_close(&db);
-    archive_vfs_free(v);
-    archive_cache_free(c);
-    object_done(&r.object);
+    r->db.fault = DB_FINE;
+    r->object.result = ARCHIVE_READ;
+    assert_non_null(db_row_of(&r->db, SQL_BODY, LAST, "", &r->err));
+    db_close(&r->db);
 }
 
-TEST(a_truncated_object_is_damaged)
+TEST_ON(struct remote *r, a_truncated_object_is_damaged)
 {
-    struct remote r = {.why = ARCHIVE_READ};
-    struct err err = ERR_INIT;
-    struct db db;
-    bool empty = false;
-    load_file(&r);
-    r.object.source.size = 100000;
-    struct archive_cache *c = cache_of(NULL, 100 * BLOCK);
-    struct archive_vfs *v = vfs_of(c, &r);
-    if (db_open_remote(&db, archive_vfs_name(v), "w/x%1?.db", &empty, &err)) {
-        assert_null(db_row_of(&db, SQL_BODY, LAST, "missing", &err));
-        db_close(&db);
+    r->object.source.size = 100000;
+    if (open_remote(r, "w/x%1?.db")) {
+        assert_null(db_row_of(&r->db, SQL_BODY, LAST, "missing", &r->err));
+        db_close(&r->db);
     }
-    assert_int_equal(db.fault, DB_DAMAGED);
-    assert_int_equal(r.failures, 0);
-    archive_vfs_free(v);
-    archive_cache_free(c);
-    object_done(&r.object);
+    assert_int_equal(r->db.fault, DB_DAMAGED);
+    assert_int_equal(r->failures, 0);
 }
