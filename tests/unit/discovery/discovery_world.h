@@ -3,6 +3,7 @@
 #ifndef PROFPULL_TESTS_DISCOVERY_WORLD_H
 #define PROFPULL_TESTS_DISCOVERY_WORLD_H
 
+#include "tests/unit/discovery/patience.h"
 #include "tests/unit/lib/testing.h"
 
 #include "discovery/discovery.h"
@@ -17,8 +18,6 @@
 #include <sys/socket.h>
 #include <zlib.h>
 
-/* A test that takes longer has failed. */
-#define PATIENCE_MS 20000
 #define STREAM "sendInitialEvents=true"
 #define DRIPS 60
 
@@ -67,8 +66,7 @@ struct world {
     struct buf headers;      /* Authorization and Accept of the last request */
     const char *until;       /* the test ends when groups has this */
     bool synced;
-    bool late;
-    struct loop_timer *watchdog;
+    struct patience patience;
     struct discovery *d;
     /* The configuration of run_sources(), to which discovery refers. */
     struct config_source pods;
@@ -263,13 +261,6 @@ static inline void on_poll(void *arg)
     }
 }
 
-static inline void on_late(void *arg)
-{
-    struct world *w = arg;
-    w->late = true;
-    loop_stop(w->loop);
-}
-
 static inline void setup(struct world *w, struct rule *rules, size_t n_rules)
 {
     *w = (struct world){.rules = rules, .n_rules = n_rules};
@@ -288,7 +279,7 @@ static inline void setup(struct world *w, struct rule *rules, size_t n_rules)
     buf_init(&w->headers, 1 << 16);
     buf_init(&w->forbidden, 1 << 16);
     buf_init(&w->missing, 1 << 16);
-    w->watchdog = loop_timer_new(w->loop, on_late, w);
+    patience_init(&w->patience, w->loop);
     w->poll = loop_timer_new(w->loop, on_poll, w);
     loop_timer_after(w->poll, POLL_MS);
     w->drip.timer = loop_timer_new(w->loop, on_drip, w);
@@ -325,10 +316,9 @@ static inline void run(struct world *w, const struct config *config, const char 
 {
     w->until = until;
     start(w, config);
-    loop_timer_after(w->watchdog, PATIENCE_MS);
-    loop_run(w->loop);
+    bool in_time = patience_run(&w->patience, PATIENCE_MS);
     on_poll(w);
-    CHECK_INT(w->late, false, w->groups.data);
+    CHECK_INT(in_time, true, w->groups.data);
 }
 
 /* The same with one job of these sources, which must live as long as discovery. */
@@ -366,7 +356,7 @@ static inline void teardown(struct world *w)
         evhttp_request_free(w->stalled);
     }
     evhttp_free(w->server);
-    loop_timer_free(w->watchdog);
+    patience_done(&w->patience);
     loop_timer_free(w->poll);
     loop_timer_free(w->drip.timer);
     loop_free(w->loop);

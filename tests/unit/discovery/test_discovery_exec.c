@@ -1,5 +1,5 @@
 /* Exec credential plugins: their output, how they run, and when. The plugins are scripts. */
-#include "tests/unit/lib/testing.h"
+#include "tests/unit/discovery/patience.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -14,8 +14,6 @@
 
 SCOPED_POINTER(exec_login, exec_login_unref)
 
-/* A test that takes longer has failed. */
-#define PATIENCE_MS 20000
 #define V1 "client.authentication.k8s.io/v1"
 #define OUTPUT(status)                                                                             \
     "{\"kind\":\"ExecCredential\",\"apiVersion\":\"" V1 "\",\"status\":" status "}"
@@ -148,8 +146,7 @@ TEST(test_quotes)
 
 struct world {
     struct loop *loop;
-    struct loop_timer *watchdog;
-    bool late;
+    struct patience patience;
     struct child *process;
     enum child_end end;
     int value;
@@ -158,24 +155,16 @@ struct world {
     char *dir;
 };
 
-static void on_late(void *arg)
-{
-    struct world *w = arg;
-    w->late = true;
-    loop_stop(w->loop);
-}
-
 static void world_init(struct world *w)
 {
     struct err err = ERR_INIT;
     *w = (struct world){.loop = loop_new(&err), .dir = testing_mkdtemp()};
-    w->watchdog = loop_timer_new(w->loop, on_late, w);
-    assert_non_null(w->watchdog);
+    patience_init(&w->patience, w->loop);
 }
 
 static void world_done(struct world *w)
 {
-    loop_timer_free(w->watchdog);
+    patience_done(&w->patience);
     loop_free(w->loop);
     testing_directory_leave(&w->dir);
 }
@@ -185,10 +174,7 @@ SETUP_OF(world)
 
 static void run_loop(struct world *w)
 {
-    loop_timer_after(w->watchdog, PATIENCE_MS);
-    loop_run(w->loop);
-    loop_timer_cancel(w->watchdog);
-    CHECK_INT(w->late, false, "it has not come to its end");
+    CHECK_INT(patience_run(&w->patience, PATIENCE_MS), true, "it has not come to its end");
 }
 
 static void on_done(void *arg, enum child_end end, int value, struct sv out, struct sv errors)

@@ -175,7 +175,7 @@ TEST(test_forbidden)
     CHECK_STR(w.forbidden.data, "list pods in ns\n", "one event");
     /* A role that is not allowed is not waited for; it joins when it is. */
     CHECK_STR(w.groups.data, "synced\n0 pod/ns/a 10.0.0.1:6060 @10.0.0.1\n", "");
-    while (!w.late && strstr(w.missing.data, "\n\n") == NULL) {
+    while (!w.patience.late && strstr(w.missing.data, "\n\n") == NULL) {
         loop_run_once(w.loop);
     }
     CHECK_CONTAINS(w.missing.data,

@@ -1,5 +1,5 @@
 /* Sources that list their targets: files (with inotify) and URLs. */
-#include "tests/unit/lib/testing.h"
+#include "tests/unit/discovery/patience.h"
 
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -11,19 +11,15 @@
 
 SCOPED_POINTER(file_sd, file_sd_free)
 
-/* A test that takes longer has failed. */
-#define PATIENCE_MS 20000
-
 struct world {
     struct loop *loop;
     struct intern *intern;
     struct metrics *metrics;
     struct testing_log *log;
     struct discovery_counters counters;
-    struct loop_timer *watchdog;
+    struct patience patience;
     struct buf reported; /* source and addresses, one change per line */
     const char *until;
-    bool late;
     char *dir;
     char state[1024];
 };
@@ -44,13 +40,6 @@ static void on_change(void *arg, const char *source, struct labels *const *targe
     }
 }
 
-static void on_late(void *arg)
-{
-    struct world *w = arg;
-    w->late = true;
-    loop_stop(w->loop);
-}
-
 static void world_init(struct world *w)
 {
     struct err err = ERR_INIT;
@@ -58,14 +47,14 @@ static void world_init(struct world *w)
     w->metrics = metrics_new();
     w->log = testing_log_new();
     w->dir = testing_mkdtemp();
-    w->watchdog = loop_timer_new(w->loop, on_late, w);
+    patience_init(&w->patience, w->loop);
     buf_init(&w->reported, 1 << 20);
     discovery_counters_init(&w->counters, w->metrics);
 }
 
 static void world_done(struct world *w)
 {
-    loop_timer_free(w->watchdog);
+    patience_done(&w->patience);
     loop_free(w->loop);
     intern_free(w->intern);
     metrics_free(w->metrics);
@@ -81,11 +70,8 @@ SETUP_OF(world)
 static void wait_for(struct world *w, const char *until)
 {
     w->until = until;
-    if (strstr(w->reported.data, until) == NULL) {
-        loop_timer_after(w->watchdog, PATIENCE_MS);
-        loop_run(w->loop);
-    }
-    CHECK_INT(w->late, false, until);
+    bool reported = strstr(w->reported.data, until) != NULL;
+    CHECK_INT(reported || patience_run(&w->patience, PATIENCE_MS), true, until);
     w->until = NULL;
     buf_clear(&w->reported);
 }
@@ -239,8 +225,7 @@ TEST_ON(struct world *w, files)
     remove_file(w, "named.json");
     write_and_rename(w, "t1.yaml", "- targets: [a:2]\n");
     w->until = "a:2";
-    loop_timer_after(w->watchdog, PATIENCE_MS);
-    loop_run(w->loop);
+    assert_true(patience_run(&w->patience, PATIENCE_MS));
     CHECK_STR(w->reported.data, "t1.yaml a:2\n", "");
     CHECK_INT(metric_value(w->counters.groups[GROUPS_FILE]), 3, "");
     buf_clear(&w->reported);
@@ -272,10 +257,7 @@ TEST_ON(struct world *w, lost_directory)
     testing_write_file(sub, "a.yml", "- targets: [a:1]\n");
     wait_for(w, "a.yml a:1\n");
     assert_int_equal(rename(sub, moved), 0);
-    loop_timer_after(w->watchdog, 300);
-    loop_run(w->loop);
-    assert_true(w->late);
-    w->late = false;
+    assert_false(patience_run(&w->patience, 300));
     CHECK_STR(w->reported.data, "", "a missing directory removes nothing");
     CHECK_INT(metric_value(w->counters.groups[GROUPS_FILE]), 1, "");
     assert_int_equal(rename(moved, sub), 0);

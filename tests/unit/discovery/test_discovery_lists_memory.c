@@ -1,6 +1,6 @@
 /* Lists of targets while every allocation in turn fails: nothing is lost, and a list that could not
  * be read is read the next time. */
-#include "tests/unit/lib/testing.h"
+#include "tests/unit/discovery/patience.h"
 
 #include <netinet/in.h>
 #include <stdio.h>
@@ -18,18 +18,16 @@
 #include <event2/event.h>
 #include <event2/http.h>
 
-#define PATIENCE_MS 20000
 #define LIST "[{\"targets\":[\"a:1\",\"b:1\"],\"labels\":{\"x\":\"y\"}}]"
 
 struct world {
     struct loop *loop;
     struct intern *intern;
-    struct loop_timer *watchdog;
+    struct patience patience;
     struct metrics *metrics;
     struct discovery_counters counters;
     struct buf reported;
     const char *until;
-    bool late;
 };
 
 static void on_change(void *arg, const char *source, struct labels *const *targets, size_t n)
@@ -55,13 +53,6 @@ static void on_state(void *arg, enum source_state state, const char *why)
     (void)why;
 }
 
-static void on_late(void *arg)
-{
-    struct world *w = arg;
-    w->late = true;
-    loop_stop(w->loop);
-}
-
 /* Allocations of the setup do not fail. */
 static void setup(struct world *w, const char *until)
 {
@@ -71,15 +62,14 @@ static void setup(struct world *w, const char *until)
     w->metrics = metrics_new();
     assert_non_null(w->metrics);
     discovery_counters_init(&w->counters, w->metrics);
-    w->watchdog = loop_timer_new(w->loop, on_late, w);
-    assert_non_null(w->watchdog);
+    patience_init(&w->patience, w->loop);
     buf_init(&w->reported, 1 << 16);
     failing_malloc_resume(armed);
 }
 
 static void teardown(struct world *w)
 {
-    loop_timer_free(w->watchdog);
+    patience_done(&w->patience);
     loop_free(w->loop);
     intern_free(w->intern);
     buf_done(&w->reported);
@@ -101,14 +91,12 @@ static struct list_options options_of(struct world *w, const char *source)
 
 static void run_until_reported(struct world *w)
 {
-    if (strstr(w->reported.data, w->until) == NULL) {
-        loop_timer_after(w->watchdog, PATIENCE_MS);
-        loop_run(w->loop);
-    }
-    if (w->late) {
+    bool reported =
+        strstr(w->reported.data, w->until) != NULL || patience_run(&w->patience, PATIENCE_MS);
+    if (!reported) {
         print_message("late: %d <%s>\n", failing_malloc_failed(), w->reported.data);
     }
-    CHECK_INT(w->late, false, w->reported.data);
+    CHECK_INT(reported, true, w->reported.data);
 }
 
 /* A list that fails for lack of memory says so, and is read the next time. */

@@ -153,18 +153,25 @@ static size_t encoded_size(const char *name, size_t n)
     return size;
 }
 
-/* Twenty labels of 1,000 bytes: far too much for a request line. */
-TEST_WITH(test_long_name_drops_labels, setup, teardown)
+/* The labels l00 to l19, of the same value. */
+static struct labels_builder *twenty_labels(const char *value)
 {
-    char value[1001] = "";
-    memset(value, 'v', 1000);
-    SCOPED(labels_builder) *b = labels_builder_new(table);
+    struct labels_builder *b = labels_builder_new(table);
     labels_builder_reset(b, NULL);
     for (int i = 0; i < 20; i++) {
         char name[16];
         (void)snprintf(name, sizeof(name), "l%02d", i);
         labels_builder_set_str(b, name, value);
     }
+    return b;
+}
+
+/* Twenty labels of 1,000 bytes: far too much for a request line. */
+TEST_WITH(test_long_name_drops_labels, setup, teardown)
+{
+    char value[1001] = "";
+    memset(value, 'v', 1000);
+    SCOPED(labels_builder) *b = twenty_labels(value);
     labels_builder_set_str(b, "pod", value);
     labels_builder_set_str(b, "service_name", "s");
     SCOPED(labels) *l = labels_builder_build(b);
@@ -187,13 +194,7 @@ TEST_WITH(test_name_limit_is_exact, setup, teardown)
     for (size_t length = 100; length < 400; length++) {
         char value[400] = "";
         memset(value, length % 2 ? '/' : 'v', length);
-        SCOPED(labels_builder) *b = labels_builder_new(table);
-        labels_builder_reset(b, NULL);
-        for (int i = 0; i < 20; i++) {
-            char name[16];
-            (void)snprintf(name, sizeof(name), "l%02d", i);
-            labels_builder_set_str(b, name, value);
-        }
+        SCOPED(labels_builder) *b = twenty_labels(value);
         labels_builder_set_str(b, "service_name", service);
         SCOPED(labels) *l = labels_builder_build(b);
         SCOPED(series) s;
