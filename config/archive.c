@@ -41,7 +41,7 @@ static const struct range range_cache = {1 << 20, UINT64_C(1) << 50};
 static const struct field cache_rows[] = {
     ROW(config_archive, "directory", cache_directory, &kind_text, .arg = &text_file_name),
     ROW(config_archive, "max_bytes", cache_max_bytes, &kind_size, .arg = &range_cache,
-        .initial.size = UINT64_C(64) << 20),
+        .initial.size = UINT64_C(128) << 20),
 };
 static const struct schema schema_cache = SCHEMA(cache_rows, 0);
 

@@ -14,7 +14,7 @@
 #include "store/archive/private.h"
 
 #define ID_FILE "archive-name"
-#define CACHE_BYTES_DEFAULT (UINT64_C(64) * 1024 * 1024)
+#define CACHE_BYTES_DEFAULT (UINT64_C(128) * 1024 * 1024)
 
 /* ---- the name of the writer ------------------------------------------------------------------ */
 

@@ -14,10 +14,16 @@
 struct block {
     struct block_key key;
     bool loading; /* a thread fetches it; it is in no list */
-    bool seeded;  /* it is in the list of seeded blocks, not in the order of use */
+    enum archive_use use;
     size_t n;
     TAILQ_ENTRY(block) next;
     unsigned char data[];
+};
+
+/* Blocks in the order in which they were put here. */
+struct block_list {
+    TAILQ_HEAD(block_order, block) blocks;
+    uint64_t bytes;
 };
 
 struct archive_cache {
@@ -26,11 +32,7 @@ struct archive_cache {
     pthread_cond_t loaded;
     uint64_t max_bytes;
     struct map *blocks;
-    TAILQ_HEAD(block_order, block) used; /* the first one was not used for longest */
-    /* Blocks that came with something else and were not read yet. They have a part of the memory
-     * of their own: most are never read, and may not replace those that are. */
-    struct block_order seeded;
-    uint64_t seeded_bytes;
+    struct block_list lists[ARCHIVE_USES];
     struct cache_disk disk;
     struct archive_cache_stats stats;
 };
@@ -49,8 +51,9 @@ struct archive_cache *archive_cache_new(const struct archive_cache_options *o, s
         err_memory(err);
         return NULL;
     }
-    TAILQ_INIT(&c->used);
-    TAILQ_INIT(&c->seeded);
+    for (int use = 0; use < ARCHIVE_USES; use++) {
+        TAILQ_INIT(&c->lists[use].blocks);
+    }
     c->log = o->log;
     c->max_bytes = o->max_bytes;
     pthread_mutex_init(&c->lock, NULL);
@@ -93,23 +96,23 @@ void archive_cache_stats(struct archive_cache *c, struct archive_cache_stats *re
 
 /* ---- blocks in memory; all under the lock ---------------------------------------------------- */
 
-static void put_into_list(struct archive_cache *c, struct block *b, bool seeded)
+static void put_into_list(struct archive_cache *c, struct block *b, enum archive_use use)
 {
-    b->seeded = seeded;
-    TAILQ_INSERT_TAIL(seeded ? &c->seeded : &c->used, b, next);
-    c->seeded_bytes += seeded ? b->n : 0;
+    b->use = use;
+    TAILQ_INSERT_TAIL(&c->lists[use].blocks, b, next);
+    c->lists[use].bytes += b->n;
 }
 
 static void take_from_list(struct archive_cache *c, struct block *b)
 {
-    TAILQ_REMOVE(b->seeded ? &c->seeded : &c->used, b, next);
-    c->seeded_bytes -= b->seeded ? b->n : 0;
+    TAILQ_REMOVE(&c->lists[b->use].blocks, b, next);
+    c->lists[b->use].bytes -= b->n;
 }
 
 static void make_newest(struct archive_cache *c, struct block *b)
 {
     take_from_list(c, b);
-    put_into_list(c, b, false);
+    put_into_list(c, b, ARCHIVE_READ_BLOCK);
 }
 
 static void forget(struct archive_cache *c, struct block *b)
@@ -124,16 +127,31 @@ static uint64_t memory_max(const struct archive_cache *c)
     return c->disk.directory == NULL || c->max_bytes < MEMORY_BYTES ? c->max_bytes : MEMORY_BYTES;
 }
 
-/* Returns the block to remove first: the oldest seeded one if they have more than half of the
- * memory, else the one that was not used for longest. The newest block of a list stays, because it
- * is about to be read. NULL if none may be removed. */
+/* Returns the oldest block of a list. The newest one stays, because it is about to be read. NULL if
+ * none may be removed. */
+static struct block *oldest_of(const struct archive_cache *c, enum archive_use use)
+{
+    struct block *b = TAILQ_FIRST(&c->lists[use].blocks);
+    return b != NULL && TAILQ_NEXT(b, next) != NULL ? b : NULL;
+}
+
+/* Returns the block to remove first: a seeded one if they have more than their part of the memory,
+ * else the one that was not read for longest. NULL if none may be removed. */
 static struct block *oldest(const struct archive_cache *c)
 {
-    struct block *seeded = TAILQ_FIRST(&c->seeded);
-    struct block *used = TAILQ_FIRST(&c->used);
-    seeded = seeded != NULL && TAILQ_NEXT(seeded, next) != NULL ? seeded : NULL;
-    used = used != NULL && TAILQ_NEXT(used, next) != NULL ? used : NULL;
-    return used == NULL || (seeded != NULL && c->seeded_bytes > memory_max(c) / 2) ? seeded : used;
+    static const unsigned parts[] = {[ARCHIVE_SEED_PART] = 8, [ARCHIVE_SEED_INDEX] = 2};
+    struct block *b;
+    for (enum archive_use use = ARCHIVE_SEED_PART; use < ARCHIVE_USES; use++) {
+        b = oldest_of(c, use);
+        if (b != NULL && c->lists[use].bytes > memory_max(c) / parts[use]) {
+            return b;
+        }
+    }
+    b = NULL;
+    for (enum archive_use use = 0; use < ARCHIVE_USES && b == NULL; use++) {
+        b = oldest_of(c, use);
+    }
+    return b;
 }
 
 static void shrink(struct archive_cache *c)
@@ -160,11 +178,11 @@ static struct block *reserve(struct archive_cache *c, const struct block_key *ke
     return b;
 }
 
-static void settle(struct archive_cache *c, struct block *b, bool seeded, bool ok)
+static void settle(struct archive_cache *c, struct block *b, enum archive_use use, bool ok)
 {
     b->loading = false;
     if (ok) {
-        put_into_list(c, b, seeded);
+        put_into_list(c, b, use);
     } else {
         forget(c, b);
     }
@@ -288,7 +306,7 @@ static enum archive_read load_run(struct archive_cache *c, const struct archive_
     c->stats.misses += on_disk ? 0 : n;
     /* The first block becomes the newest one. */
     for (size_t i = n; i-- > 0;) {
-        settle(c, blocks[i], false, result == ARCHIVE_READ);
+        settle(c, blocks[i], ARCHIVE_READ_BLOCK, result == ARCHIVE_READ);
     }
     pthread_cond_broadcast(&c->loaded);
     *ret_fetched = !on_disk;
@@ -314,7 +332,7 @@ static enum archive_read load(struct archive_cache *c, struct archive_reader *r,
 }
 
 void archive_cache_seed(struct archive_cache *c, const struct archive_source *s, uint64_t at,
-                        struct sv part)
+                        struct sv part, enum archive_use use)
 {
     uint64_t number = at / ARCHIVE_BLOCK_BYTES + (at % ARCHIVE_BLOCK_BYTES > 0);
     uint64_t blocks = s->size / ARCHIVE_BLOCK_BYTES + (s->size % ARCHIVE_BLOCK_BYTES > 0);
@@ -339,10 +357,24 @@ void archive_cache_seed(struct archive_cache *c, const struct archive_source *s,
             keep_on_disk(c, b);
             pthread_mutex_lock(&c->lock);
         }
-        settle(c, b, true, true);
+        settle(c, b, use, true);
     }
     pthread_cond_broadcast(&c->loaded);
     shrink(c);
+    pthread_mutex_unlock(&c->lock);
+}
+
+void archive_cache_drop(struct archive_cache *c, const struct archive_source *s)
+{
+    pthread_mutex_lock(&c->lock);
+    for (uint64_t number = 0; number * ARCHIVE_BLOCK_BYTES < s->size; number++) {
+        struct block_key key = key_at(s, number);
+        struct block *b = map_get(c->blocks, key_of(&key));
+        if (b != NULL && !b->loading) {
+            take_from_list(c, b);
+            forget(c, b);
+        }
+    }
     pthread_mutex_unlock(&c->lock);
 }
 

@@ -32,6 +32,16 @@ enum archive_read {
     ARCHIVE_FAILED,  /* the bucket cannot be read at the moment */
 };
 
+/* The kinds of blocks in memory. Seeded ones came with something else and were not read yet. Most
+ * are never read, so each kind has a part of the memory, and does not replace blocks that were
+ * read. */
+enum archive_use {
+    ARCHIVE_READ_BLOCK,
+    ARCHIVE_SEED_PART,  /* it came with an index, and is read at once or not at all */
+    ARCHIVE_SEED_INDEX, /* it came with a catalogue, and is read by the same query, but later */
+    ARCHIVE_USES,
+};
+
 /* An object to read. */
 struct archive_source {
     uint64_t id[2]; /* differs for all objects and versions of them: a hash of URL and ETag */
@@ -78,9 +88,12 @@ enum archive_read archive_cache_read(struct archive_cache *c, struct archive_rea
                                      uint64_t offset, size_t n, void *into, struct err *err);
 
 /* Puts a part of an object, which the caller has from elsewhere, into memory and on the disk. `at`
- * is the offset of the part. Blocks that it does not fill are left out. */
+ * is the offset of the part. Blocks that it does not fill are left out. `use` is what the part is:
+ * not ARCHIVE_READ_BLOCK. */
 void archive_cache_seed(struct archive_cache *c, const struct archive_source *s, uint64_t at,
-                        struct sv part);
+                        struct sv part, enum archive_use use);
+/* Removes the blocks of an object from memory. Those on the disk stay. */
+void archive_cache_drop(struct archive_cache *c, const struct archive_source *s);
 /* Reads the blocks between two offsets that are missing, by as few requests as possible. Failures
  * are left to those who read the blocks. */
 void archive_cache_prefetch(struct archive_cache *c, const struct archive_source *s, uint64_t from,

@@ -162,7 +162,7 @@ static bool take_entry(struct archive *a, const char *writer, const struct catal
                 (unsigned long long)f->object->index.size);
     }
     if (verdict == ARCHIVE_INDEX_FINE) {
-        archive_cache_seed(a->cache, &f->object->index, 0, e->bytes);
+        archive_cache_seed(a->cache, &f->object->index, 0, e->bytes, ARCHIVE_SEED_INDEX);
     }
     store_file_unref(f);
     return verdict != ARCHIVE_INDEX_DAMAGED;

@@ -8,13 +8,13 @@
  * Each request takes DELAY milliseconds (30) longer. Then a reader with an empty cache starts, and
  * is asked for a flame graph and a timeline of one service over all days, each three times. Prints,
  * for each answer, the requests (those of the listing come first), the bytes that were read, and
- * the time.
+ * the time; and the memory that the questions took.
  */
 #include <inttypes.h>
+#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include "store/archive/private.h"
@@ -24,6 +24,7 @@
 #define T0_MS INT64_C(1788220800000) /* 2026-09-01 */
 #define DAY_S (24 * 3600)
 #define QUERY_BYTES ((size_t)256 * 1024 * 1024)
+#define CACHE_BYTES ((size_t)128 * 1024 * 1024) /* the default */
 
 /* ---- a bucket in memory ---------------------------------------------------------------------- */
 
@@ -281,7 +282,7 @@ static struct store *open_store(struct bench *b, struct archive_backend *backend
     *backend = backend_of(&b->bucket);
     const struct archive_options archive = {.writer = read_only ? NULL : "writer-0",
                                             .merge_ms = 3600 * MS_PER_S,
-                                            .cache_bytes = 256 << 20,
+                                            .cache_bytes = CACHE_BYTES,
                                             .backend = backend,
                                             .without_thread = true};
     const struct store_options options = {.name = "bench",
@@ -422,6 +423,34 @@ static void ask(struct bench *b, struct store *s, bool timeline)
     selector_free(selector);
 }
 
+/* Returns a line of /proc/self/status in KiB; 0: it cannot be read. */
+static uint64_t memory_of(const char *name)
+{
+    char line[128];
+    uint64_t kib = 0;
+    FILE *f = fopen("/proc/self/status", "re");
+    while (f != NULL && fgets(line, sizeof(line), f) != NULL) {
+        if (strncmp(line, name, strlen(name)) == 0) {
+            kib = strtoull(line + strlen(name), NULL, 10);
+        }
+    }
+    if (f != NULL) {
+        (void)fclose(f);
+    }
+    return kib;
+}
+
+/* Lets the peak begin again with what is used now. */
+static void forget_peak(void)
+{
+    FILE *f = fopen("/proc/self/clear_refs", "we");
+    (void)malloc_trim(0);
+    if (f != NULL) {
+        (void)fputs("5", f);
+        (void)fclose(f);
+    }
+}
+
 static unsigned number(int argc, char **argv, int i, unsigned otherwise)
 {
     uint64_t value = otherwise;
@@ -456,11 +485,14 @@ int main(int argc, char **argv)
     int64_t start = clock_mono_ms();
     archive_round(s->archive, b.bucket.now_ns);
     report(&b, "listing", start, (size_t)b.bucket.lists);
+    forget_peak();
+    uint64_t before = memory_of("VmRSS:");
     ask(&b, s, false);
     ask(&b, s, true);
-    struct rusage usage;
-    getrusage(RUSAGE_SELF, &usage);
-    (void)printf("%ld KiB of memory at most, the bucket included\n", usage.ru_maxrss);
+    (void)printf("memory: %" PRIu64
+                 " MiB more than before the first question, at most (a query may "
+                 "take %zu MiB, the cache %zu MiB)\n",
+                 (memory_of("VmHWM:") - before) / 1024, QUERY_BYTES >> 20, CACHE_BYTES >> 20);
     store_close(s);
     return 0;
 }

@@ -142,7 +142,8 @@ TEST(seeded_blocks_do_not_replace_those_in_use)
     struct archive_reader others = {.source = &other.source};
     check_read(c, &r, &o, 0, 4 * BLOCK);
     unsigned before = o.requests;
-    archive_cache_seed(c, &other.source, 0, (struct sv){(const char *)other.bytes, 20 * BLOCK});
+    archive_cache_seed(c, &other.source, 0, (struct sv){(const char *)other.bytes, 20 * BLOCK},
+                       ARCHIVE_SEED_PART);
     archive_cache_stats(c, &stats);
     assert_int_equal(stats.memory, 8 * BLOCK);
     check_read(c, &r, &o, 0, 4 * BLOCK);
@@ -150,9 +151,35 @@ TEST(seeded_blocks_do_not_replace_those_in_use)
     /* The newest of them are there, and count as used once they were read. */
     check_read(c, &others, &other, 16 * BLOCK, 4 * BLOCK);
     assert_int_equal(other.requests, 0);
-    archive_cache_seed(c, &other.source, 0, (struct sv){(const char *)other.bytes, 8 * BLOCK});
+    archive_cache_seed(c, &other.source, 0, (struct sv){(const char *)other.bytes, 8 * BLOCK},
+                       ARCHIVE_SEED_PART);
     check_read(c, &others, &other, 17 * BLOCK, 3 * BLOCK);
     assert_int_equal(other.requests, 0);
+    archive_cache_free(c);
+}
+
+/* A catalogue brings all indexes at once; then the parts of one day after the other come. */
+TEST(seeded_parts_do_not_replace_indexes)
+{
+    SCOPED(object) index;
+    SCOPED(object) parts;
+    object_init(&index, 1, 8 * BLOCK);
+    object_init(&parts, 2, 40 * BLOCK);
+    struct archive_cache *c = cache_of(NULL, 24 * BLOCK);
+    struct archive_reader r = {.source = &index.source};
+    archive_cache_seed(c, &index.source, 0, (struct sv){(const char *)index.bytes, 8 * BLOCK},
+                       ARCHIVE_SEED_INDEX);
+    archive_cache_seed(c, &parts.source, 0, (struct sv){(const char *)parts.bytes, 40 * BLOCK},
+                       ARCHIVE_SEED_PART);
+    check_read(c, &r, &index, 0, 8 * BLOCK);
+    assert_int_equal(index.requests, 0);
+    /* Blocks that are dropped are fetched again. */
+    archive_cache_drop(c, &index.source);
+    struct archive_cache_stats stats;
+    archive_cache_stats(c, &stats);
+    assert_int_equal(stats.memory, 16 * BLOCK);
+    check_read(c, &r, &index, 0, 1);
+    assert_int_equal(index.requests, 1);
     archive_cache_free(c);
 }
 
@@ -220,10 +247,12 @@ TEST(parts_from_elsewhere_are_kept_on_disk)
     object_init(&o, 1, 5 * BLOCK + 100);
     struct archive_cache *c = cache_of(directory, 100 * BLOCK);
     archive_cache_seed(c, &o.source, BLOCK / 2,
-                       (struct sv){(const char *)o.bytes + BLOCK / 2, (size_t)(2 * BLOCK)});
+                       (struct sv){(const char *)o.bytes + BLOCK / 2, (size_t)(2 * BLOCK)},
+                       ARCHIVE_SEED_PART);
     archive_cache_seed(c, &o.source, 4 * BLOCK,
-                       (struct sv){(const char *)o.bytes + 4 * BLOCK, (size_t)BLOCK + 100});
-    archive_cache_seed(c, &o.source, UINT64_MAX, SV("after the end"));
+                       (struct sv){(const char *)o.bytes + 4 * BLOCK, (size_t)BLOCK + 100},
+                       ARCHIVE_SEED_PART);
+    archive_cache_seed(c, &o.source, UINT64_MAX, SV("after the end"), ARCHIVE_SEED_PART);
     archive_cache_free(c);
     assert_int_equal(files_in(directory), 3);
     c = cache_of(directory, 100 * BLOCK);
