@@ -11,7 +11,6 @@
  * the time; and the memory that the questions took.
  */
 #include <inttypes.h>
-#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,6 +19,7 @@
 #include "store/archive/private.h"
 #include "store/query/query.h"
 #include "tests/tools/made_profile.h"
+#include "tests/tools/peak.h"
 
 #define T0_MS INT64_C(1788220800000) /* 2026-09-01 */
 #define DAY_S (24 * 3600)
@@ -423,32 +423,16 @@ static void ask(struct bench *b, struct store *s, bool timeline)
     selector_free(selector);
 }
 
-/* Returns a line of /proc/self/status in KiB; 0: it cannot be read. */
-static uint64_t memory_of(const char *name)
+/* Prints the memory that was used since peak_begin(). */
+static void report_memory(size_t before)
 {
-    char line[128];
-    uint64_t kib = 0;
-    FILE *f = fopen("/proc/self/status", "re");
-    while (f != NULL && fgets(line, sizeof(line), f) != NULL) {
-        if (strncmp(line, name, strlen(name)) == 0) {
-            kib = strtoull(line + strlen(name), NULL, 10);
-        }
+    if (before == 0) {
+        (void)puts("memory: not known, /proc/self/clear_refs cannot be written");
+        return;
     }
-    if (f != NULL) {
-        (void)fclose(f);
-    }
-    return kib;
-}
-
-/* Lets the peak begin again with what is used now. */
-static void forget_peak(void)
-{
-    FILE *f = fopen("/proc/self/clear_refs", "we");
-    (void)malloc_trim(0);
-    if (f != NULL) {
-        (void)fputs("5", f);
-        (void)fclose(f);
-    }
+    (void)printf("memory: %zu MiB more than before the first question, at most (a query may take "
+                 "%zu MiB, the cache %zu MiB)\n",
+                 (peak_status("VmHWM:") - before) >> 20, QUERY_BYTES >> 20, CACHE_BYTES >> 20);
 }
 
 static unsigned number(int argc, char **argv, int i, unsigned otherwise)
@@ -485,14 +469,10 @@ int main(int argc, char **argv)
     int64_t start = clock_mono_ms();
     archive_round(s->archive, b.bucket.now_ns);
     report(&b, "listing", start, (size_t)b.bucket.lists);
-    forget_peak();
-    uint64_t before = memory_of("VmRSS:");
+    size_t before = peak_begin();
     ask(&b, s, false);
     ask(&b, s, true);
-    (void)printf("memory: %" PRIu64
-                 " MiB more than before the first question, at most (a query may "
-                 "take %zu MiB, the cache %zu MiB)\n",
-                 (memory_of("VmHWM:") - before) / 1024, QUERY_BYTES >> 20, CACHE_BYTES >> 20);
+    report_memory(before);
     store_close(s);
     return 0;
 }

@@ -1,11 +1,8 @@
 /* The peak memory of one request of OTLP: the largest profile that is accepted, the most profiles
  * that one request takes, and profiles that need more than there is. */
+#include "tests/tools/peak.h"
 #include "tests/unit/lib/pprof_writer.h"
 #include "tests/unit/write/requests.h"
-
-#include <fcntl.h>
-#include <malloc.h>
-#include <unistd.h>
 
 #include "pprof/gzip.h"
 #include "write/batch.h"
@@ -71,35 +68,6 @@ static struct profile *profile_below(size_t limit, size_t seed)
 
 /* ---- the peak -------------------------------------------------------------------------------- */
 
-/* A line of /proc/self/status, in bytes. */
-static size_t status_of(const char *name)
-{
-    char line[256];
-    size_t kib = 0;
-    FILE *f = fopen("/proc/self/status", "re");
-    assert_non_null(f);
-    while (fgets(line, sizeof(line), f) != NULL) {
-        if (strncmp(line, name, strlen(name)) == 0) {
-            kib = strtoul(line + strlen(name), NULL, 10);
-        }
-    }
-    (void)fclose(f);
-    return kib * 1024;
-}
-
-/* Gives free memory back and begins a new peak. Returns what is resident, or 0 if there is no way
- * to begin one. */
-static size_t begin_peak(void)
-{
-    malloc_trim(0);
-    int fd = open("/proc/self/clear_refs", O_WRONLY | O_CLOEXEC);
-    bool ok = fd >= 0 && write(fd, "5", 1) == 1;
-    if (fd >= 0) {
-        close(fd);
-    }
-    return ok ? status_of("VmRSS:") : 0;
-}
-
 /* The sanitizers and valgrind take memory of their own for each block. */
 static bool is_measurable(void)
 {
@@ -110,7 +78,7 @@ static bool is_measurable(void)
     return false;
 #endif
 #endif
-    return getenv("PROFPULL_VALGRIND") == NULL && begin_peak() != 0;
+    return getenv("PROFPULL_VALGRIND") == NULL && peak_begin() != 0;
 }
 
 /* Makes one request of n profiles and returns what that took beyond them at its peak. */
@@ -130,9 +98,11 @@ static size_t peak_of(struct profile *const *profiles, size_t n, unsigned compre
                                  &protocol_otlp.labels));
         parts[i] = (struct request_part){.series = &series[i], .profile = profiles[i]};
     }
-    size_t before = begin_peak();
+    size_t before = peak_begin();
     assert_int_equal(request_build_many(&r, &e, parts, n), REQUEST_OK);
-    size_t peak = status_of("VmHWM:") - before;
+    size_t peak = peak_status("VmHWM:");
+    assert_true(peak > 0);
+    peak -= before;
     *ret_added = 0;
     for (size_t i = 0; i < n; i++) {
         *ret_added += parts[i].status == REQUEST_OK;
