@@ -63,15 +63,14 @@ static bool scan_remote(struct scan *c, struct store_file *f, struct err *err)
     c->file = f;
     c->file_number++;
     arena_reset(c->index_arena);
-    struct archive_tail tail;
-    const struct series_list *list = archive_series(f, c->index_arena, &tail, &why);
+    const struct series_list *list = archive_series(f, c->index_arena, &why);
     if (list == NULL) {
         partial_note(c->range->partial, "%s: %s", f->path, why.msg);
         return why.kind != ERR_MEMORY || err_memory(err);
     }
     bool ok = catalogue_read_list(&c->catalogue, list, &why);
     if (ok && !is_in_memory(c)) {
-        archive_prefetch(f, list, &tail, scan_wants_row, c);
+        archive_prefetch(f, list, scan_wants_row, c);
     }
     series_lists_release(c->store->series, list);
     if (!ok) {

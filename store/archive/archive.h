@@ -99,22 +99,13 @@ bool archive_drop_replaced(struct archive *a, struct store_file **files, size_t 
 /* Returns true if a file is a day, whose index was read, that replaces the file of a writer. */
 bool archive_day_has(const struct store_file *day, struct sv writer, const struct store_name *name,
                      struct sv hash);
-/* The last bytes of a file, as its index has them. */
-struct archive_tail {
-    uint64_t at; /* offset in the file */
-    struct sv bytes;
-};
-
-/* Reads ahead what the file has of some sets, if its index says where that is. What the tail has is
- * taken from there; it may be empty. */
+/* Reads ahead what the file has of some sets, if its index says where that is. */
 void archive_prefetch(struct store_file *f, const struct series_list *list,
-                      const struct archive_tail *tail, bool (*wants)(void *arg, size_t row),
-                      void *arg);
+                      bool (*wants)(void *arg, size_t row), void *arg);
 /* Returns the series of a file, for series_lists_release(); from memory if they were read before.
- * Otherwise it reads the index, and sets the tail, whose bytes the arena has; else the tail is
- * empty. NULL with the reason in err. */
+ * NULL with the reason in err. */
 const struct series_list *archive_series(struct store_file *f, struct arena *arena,
-                                         struct archive_tail *ret_tail, struct err *err);
+                                         struct err *err);
 /* Opens the database of a file, whose index was read. False with the reason in err. */
 bool archive_open_db(struct store_file *f, struct db *db, struct err *err);
 /* Says why reading a database has failed: sets err to the reason that the bucket gave, if it gave

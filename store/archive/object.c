@@ -413,6 +413,10 @@ static bool take_index(struct archive_object *o, const struct archive_index *ind
     if (ok && index->day.head.n > 0) {
         archive_cache_seed(o->archive->cache, &o->data, 0, index->day.head, ARCHIVE_SEED_PART);
     }
+    if (ok && index->day.tail.n > 0) {
+        archive_cache_seed(o->archive->cache, &o->data, index->day.tail_at, index->day.tail,
+                           ARCHIVE_SEED_PART);
+    }
     return ok;
 }
 
@@ -478,15 +482,13 @@ static struct series_list *list_of(struct series_lists *lists, const struct arch
     return l;
 }
 
-const struct series_list *archive_series(struct store_file *f, struct arena *arena,
-                                         struct archive_tail *ret_tail, struct err *err)
+const struct series_list *archive_series(struct store_file *f, struct arena *arena, struct err *err)
 {
     struct archive_object *o = f->object;
     struct archive *a = o->archive;
     struct series_lists *lists = a->store->series;
     const struct series_version version = {{o->index.id[0], o->index.id[1], o->index.size, 0}};
     struct archive_index index;
-    *ret_tail = (struct archive_tail){.at = 0};
     if (!is_fine(o, err)) {
         return NULL;
     }
@@ -506,7 +508,6 @@ const struct series_list *archive_series(struct store_file *f, struct arena *are
         return NULL;
     }
     series_lists_add(lists, l, f->path, &version);
-    *ret_tail = (struct archive_tail){index.day.tail_at, index.day.tail};
     /* Queries find the series in memory from now on. */
     archive_cache_drop(a->cache, &o->index);
     pthread_mutex_lock(&a->store->lock);
@@ -540,47 +541,23 @@ struct span {
     uint64_t until; /* 0: none */
 };
 
-/* A file that is read ahead of a query. */
-struct ahead {
-    struct archive_object *object;
-    const struct archive_tail *tail;
-};
-
-/* Puts the blocks of a span that the tail has into the cache, and fetches the others. */
-static void span_read(const struct ahead *a, const struct span *s)
-{
-    struct archive_cache *cache = a->object->archive->cache;
-    const struct archive_tail *tail = a->tail;
-    uint64_t from = s->from - s->from % ARCHIVE_BLOCK_BYTES;
-    uint64_t until = s->until + ARCHIVE_BLOCK_BYTES - 1;
-    until -= until % ARCHIVE_BLOCK_BYTES;
-    if (from >= tail->at && from - tail->at < tail->bytes.n) {
-        struct sv part = sv_skip(tail->bytes, (size_t)(from - tail->at));
-        part.n = part.n < until - from ? part.n : (size_t)(until - from);
-        archive_cache_seed(cache, &a->object->data, from, part, ARCHIVE_SEED_PART);
-    }
-    archive_cache_prefetch(cache, &a->object->data, s->from, s->until);
-}
-
 /* Adds bytes to those that are read ahead next. Bytes elsewhere are read first. The sets of a
  * service are neighbours, so they take one request. */
-static void span_add(const struct ahead *a, struct span *s, uint64_t from, uint64_t until)
+static void span_add(struct archive_object *o, struct span *s, uint64_t from, uint64_t until)
 {
     if (s->until != 0 && from <= s->until + ARCHIVE_BLOCK_BYTES && until >= s->from) {
         s->from = from < s->from ? from : s->from;
         s->until = until > s->until ? until : s->until;
         return;
     }
-    span_read(a, s);
+    archive_cache_prefetch(o->archive->cache, &o->data, s->from, s->until);
     *s = (struct span){from, until};
 }
 
 void archive_prefetch(struct store_file *f, const struct series_list *list,
-                      const struct archive_tail *tail, bool (*wants)(void *arg, size_t row),
-                      void *arg)
+                      bool (*wants)(void *arg, size_t row), void *arg)
 {
     struct archive_object *o = f->object;
-    const struct ahead ahead = {o, tail};
     struct span rows = {.until = 0};
     struct span bodies = {.until = 0};
     size_t r = 0;
@@ -597,12 +574,12 @@ void archive_prefetch(struct store_file *f, const struct series_list *list,
             r++;
         }
         if (r < o->n_ranges && o->ranges[r].set_id == set_id) {
-            span_add(&ahead, &rows, o->ranges[r].rows_from, o->ranges[r].rows_until);
-            span_add(&ahead, &bodies, o->ranges[r].from, o->ranges[r].until);
+            span_add(o, &rows, o->ranges[r].rows_from, o->ranges[r].rows_until);
+            span_add(o, &bodies, o->ranges[r].from, o->ranges[r].until);
         }
     }
-    span_read(&ahead, &rows);
-    span_read(&ahead, &bodies);
+    archive_cache_prefetch(o->archive->cache, &o->data, rows.from, rows.until);
+    archive_cache_prefetch(o->archive->cache, &o->data, bodies.from, bodies.until);
 }
 
 /* ---- reading ahead --------------------------------------------------------------------------- */
