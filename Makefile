@@ -423,8 +423,12 @@ lint: ## clang-format, clang-tidy, cppcheck, header and size checks, both compil
 bench: $(BUILD)/profpull $(BUILD)/tests/bare-loop ## figures for speed and memory; never fails on a time
 	BUILD=$(abspath $(BUILD)) GO="$(GO)" ./scripts/bench.sh
 
-bench-all: all tests-build ## the table of all paths, beside that of OLD=TREE if given, and the figures of four benchmarks below; forty minutes
-	BUILD=$(abspath $(BUILD)) GO="$(GO)" OLD="$(OLD)" ./scripts/bench-all.sh
+bench-all: all tests-build ## all figures of docs/benchmarks.md, or those of PARTS, beside OLD=TREE if given, into BENCH_OUT=FILE as well; up to 45 minutes
+	BUILD=$(abspath $(BUILD)) GO="$(GO)" OLD="$(OLD)" BENCH_OUT="$(BENCH_OUT)" ./scripts/bench-all.sh $(PARTS)
+
+bench-docs: ## docs/benchmarks.md gets the output of bench-all in BENCH_OUT=FILE
+	./scripts/bench-docs.sh "$(BENCH_OUT)"
+.PHONY: bench-docs
 
 bench-table: all tests-build ## the first part of bench-all alone; OLD=TREE is an earlier tree, built with "make all tests-build"
 	BUILD=$(abspath $(BUILD)) GO="$(GO)" OLD="$(OLD)" ./scripts/bench-table.sh

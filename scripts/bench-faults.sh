@@ -10,6 +10,6 @@ if [ $# -eq 0 ]; then
   set -- $(basename -s .sh -a scripts/faults/*.sh)
 fi
 for fault in "$@"; do
-  echo "== $fault"
+  echo "-- $fault"
   "scripts/faults/$fault.sh"
 done

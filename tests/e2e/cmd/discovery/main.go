@@ -23,10 +23,11 @@ var (
 	heartbeats  = flag.Duration("heartbeats", 20*time.Second, "how long to send 500 heartbeats a second")
 	dir         = flag.String("dir", "", "directory for configuration and logs")
 	pinned      = flag.Bool("pin", true, "tie the program to the first core")
-	only        = flag.String("only", "", "kept, dropped, vanish or share: one part alone")
+	only        = flag.String("only", "", "kept, dropped, vanish, share or start: one part alone")
 	replicas    = flag.Int("replicas", 3, "how many share the pods, in the part \"share\"")
 	encoding    = flag.String("encoding", "", "json or protobuf alone")
-	sink        string // URL
+	sink        string                    // URL
+	posts       = make(chan time.Time, 1) // the first profile that has arrived since it was read
 	wrapper     = flag.String("wrapper", "", "a command to run the program under, such as a profiler")
 )
 
@@ -65,6 +66,9 @@ func measureAll(kept []*pod, port int) {
 	}
 	if *only == "" || *only == "share" {
 		measureShare(kept)
+	}
+	if *only == "" || *only == "start" {
+		measureStart(kept)
 	}
 }
 
@@ -112,6 +116,10 @@ func startTargets() int {
 			return
 		}
 		_, _ = io.Copy(io.Discard, r.Body)
+		select {
+		case posts <- time.Now():
+		default:
+		}
 		w.Header().Set("Content-Type", "application/proto")
 	}
 	go func() { measure.Check(http.Serve(listener, http.HandlerFunc(handler))) }()
@@ -226,6 +234,22 @@ func measureShare(pods []*pod) {
 	m := p.metrics()
 	line("  targets of this replica, label sets made", "%.0f, %.0f", m.sum(memoryTargets), m.sum("profpull_relabel_targets_total"))
 	relist(a, p, "listed again, nothing has changed", func(m metrics) bool { return lists(m) > 1 })
+}
+
+// measureStart is about a start with all pods there, until the first profile has arrived.
+func measureStart(pods []*pod) {
+	fmt.Println("pods with one scrape each, every 15 s")
+	a := startAPI()
+	a.set(pods)
+	a.release()
+	select {
+	case <-posts: // of the parts before
+	default:
+	}
+	begin := time.Now()
+	p := startProgram(a.url, sink, 15*time.Second, "")
+	defer p.end()
+	line("start to the first profile", "%.3f s", (<-posts).Sub(begin).Seconds())
 }
 
 // ---- events -------------------------------------------------------------------------------------
