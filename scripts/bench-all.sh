@@ -1,5 +1,5 @@
 #!/bin/sh
-# All figures of docs/benchmarks.md, on one machine: some 25 minutes, or 40 with OLD (an earlier tree, in which "make all
+# All figures of docs/benchmarks.md, on one machine: some 35 minutes, or 45 with OLD (an earlier tree, in which "make all
 # tests-build" has been run), beside which the table is then printed. Prints medians, and never fails on a time.
 #
 #   BUILD=build OLD=/path/to/earlier/tree BENCH_OUT=FILE scripts/bench-all.sh [PART...]     all parts by default
@@ -76,7 +76,7 @@ part_jfr() {
   "$root/scripts/bench-jfr.sh"
 }
 part_faults() {
-  FAULT_SECONDS=60 FAULT_HOSTILE_SECONDS=10 "$root/scripts/bench-faults.sh" silent hostile
+  FAULT_SECONDS=60 FAULT_HOSTILE_SECONDS=5 "$root/scripts/bench-faults.sh" silent hostile
   if [ "$(id -u)" -eq 0 ]; then
     BENCH_SECONDS=45 "$root/scripts/bench-faults.sh" memory
   else

@@ -169,7 +169,7 @@ table() {
 }
 
 echo "$(uname -sr), $(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1), $(nproc) cores, load $(cut -d ' ' -f 1-3 /proc/loadavg)"
-printf '%-66s %10s %10s %6s\n' "median of $runs or fewer, processor time unless it says otherwise" before now ratio
+printf '%-66s %10s %10s %6s\n' "medians of up to $runs runs, processor time unless it says otherwise" before now ratio
 # The row's name, the greatest number of runs (0: the row above has its figure), unit, text.
 table <<EOF
 scrape|3|s|1,000 targets x 5 types, deltas of all that grow: 1,000 profiles
