@@ -4,10 +4,29 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
 const scriptsDir = "../../scripts/"
+
+// docs/benchmarks.md has each part of bench-all.sh, and the scripts know what belongs to the page and what does not.
+func TestDocsBenchmarks(t *testing.T) {
+	t.Parallel()
+	out, err := exec.Command(scriptsDir+"bench-docs.sh", "-check").CombinedOutput()
+	expect(t, err == nil, "%v\n%s", err, out)
+
+	page := readText(t, "../../docs/benchmarks.md")
+	first := "<!-- bench-all: table -->\n"
+	for name, text := range map[string]string{
+		"a part that is missing":   strings.Replace(page, first, "", 1),
+		"a part that is unknown":   strings.Replace(page, first, first+"<!-- bench-all: tables -->\n", 1),
+		"a part that stands twice": page + first,
+	} {
+		out, err := exec.Command(scriptsDir+"bench-docs.sh", "-check", writeText(t, text)).CombinedOutput()
+		expect(t, err != nil && strings.Contains(string(out), " table"), "%s: %v\n%s", name, err, out)
+	}
+}
 
 // bench-docs.sh replaces the block of each part that was measured, and nothing else.
 func TestDocsBenchmarksFromOutput(t *testing.T) {
