@@ -1,9 +1,11 @@
 #!/bin/sh
 # What names of addresses cost the whole process: 300 native profiles a second (NAMES_TARGETS, each scraped every second) are fetched
-# from programs on loopback and pushed to a server that only counts. Two kinds: CPU profiles of gperftools, with 500 addresses that the
+# from programs on loopback and pushed to a server that only counts. Kinds: CPU profiles of gperftools, with 500 addresses that the
 # program's own symbol service names; and pprof with a build id, whose 500 addresses get names, inlined functions, files and lines from
-# a directory. Ways, by turns, NAMES_RUNS (3) times for NAMES_SECONDS (15): without sources of names, so that addresses are named by
-# their place in the file; and with sources, all names being known. PLAIN names a profpull that changes no profile, as a third way.
+# a directory. Of these, "few" has some 300 inlined frames, as many for each address as in brpc's base library (0.5), and "pprof" has
+# 1,500, more than in small programs of templates or iterators (C++: 2.0 for each address, Rust: 2.9). Ways, by turns, NAMES_RUNS (3)
+# times for NAMES_SECONDS (15): without sources of names, so that addresses are named by their place in the file; and with sources, all
+# names being known. PLAIN names a profpull that changes no profile, as a third way.
 # Prints user and system CPU of the process for each profile that arrived, as medians. Never fails on a time.
 #
 #   BUILD=build scripts/bench-names.sh
@@ -27,21 +29,28 @@ pinned() {
   exec "$@"
 }
 
-# A library, and a profile of addresses that are spread over its code.
 programs=$root/tests/unit/symbols/programs
-g++ -O2 -g -fPIC -shared -Wl,--build-id -o library.so "$programs/main.cc" "$programs/round.cc" "$programs/sums.cc"
-id=$(readelf -n library.so | sed -n 's/.*Build ID: //p')
-file=$(echo "$id" | sed 's|^..|&/|').debug
-text=$(readelf -SW library.so | sed -n 's/.* \.text  *PROGBITS  *\([0-9a-f]*\) [0-9a-f]* \([0-9a-f]*\) .*/0x\1 0x\2/p')
+mkdir debug
 segment() { readelf -lW library.so | sed -n "s/^  LOAD  *0x\\([0-9a-f]*\\) 0x\\([0-9a-f]*\\) [^ ]* [^ ]* 0x\\([0-9a-f]*\\) R E .*/\\$1/p"; }
-i=0
-while [ "$i" -lt 500 ]; do
-  printf '%x\n' $((${text% *} + ${text#* } * i / 500))
-  i=$((i + 1))
-done | "$build/tests/naming-bench" profile "$id" "$(segment 2)" "$(printf '%x' $((0x$(segment 2) + 0x$(segment 3))))" "$(segment 1)" |
-  gzip >native.pb.gz
-mkdir -p "debug/.build-id/${file%/*}"
-mv library.so "debug/.build-id/$file"
+
+# make_profile FLAG NAME: a library, and NAME.pb.gz, a profile of addresses that are spread over its code.
+make_profile() {
+  g++ "$1" -g -fPIC -shared -Wl,--build-id -o library.so "$programs/main.cc" "$programs/round.cc" "$programs/sums.cc"
+  id=$(readelf -n library.so | sed -n 's/.*Build ID: //p')
+  file=$(echo "$id" | sed 's|^..|&/|').debug
+  text=$(readelf -SW library.so | sed -n 's/.* \.text  *PROGBITS  *\([0-9a-f]*\) [0-9a-f]* \([0-9a-f]*\) .*/0x\1 0x\2/p')
+  i=0
+  while [ "$i" -lt 500 ]; do
+    printf '%x\n' $((${text% *} + ${text#* } * i / 500))
+    i=$((i + 1))
+  done | "$build/tests/naming-bench" profile "$id" "$(segment 2)" "$(printf '%x' $((0x$(segment 2) + 0x$(segment 3))))" "$(segment 1)" |
+    gzip >"$2.pb.gz"
+  mkdir -p "debug/.build-id/${file%/*}"
+  mv library.so "debug/.build-id/$file"
+}
+
+make_profile -O2 native
+make_profile -Og few
 "$build/tests/naming-bench" cpu >cpu.prof
 "$build/tests/naming-bench" names >names.txt
 
@@ -52,7 +61,8 @@ while [ ! -s targets.json ]; do sleep 0.1; done
 # configure KIND SYMBOLS
 configure() {
   path=/pprof/profile
-  [ "$1" = gperftools ] || path=/debug/pprof/native
+  [ "$1" != pprof ] || path=/debug/pprof/native
+  [ "$1" != few ] || path=/debug/pprof/few
   cat <<EOF
 server: {listen: "127.0.0.1:$port"}
 symbols: $2
@@ -101,7 +111,7 @@ echo "$(uname -sr), $(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1
 i=0
 while [ "$i" -lt "$runs" ]; do
   i=$((i + 1))
-  for kind in gperftools pprof; do
+  for kind in gperftools few pprof; do
     [ -z "${PLAIN:-}" ] || run "$PLAIN" "$kind" "{target: off}" >>"$kind.plain"
     run "$build/profpull" "$kind" "{target: off}" >>"$kind.off"
     run "$build/profpull" "$kind" "{target: auto, directories: [$dir/debug]}" >>"$kind.on"
@@ -109,7 +119,7 @@ while [ "$i" -lt "$runs" ]; do
 done
 # median FILE: the line with the median.
 median() { sort -n "$1" | awk '{ line[NR] = $0 } END { print line[int((NR + 1) / 2)] }'; }
-for kind in gperftools pprof; do
+for kind in gperftools few pprof; do
   echo "$kind"
   for way in plain off on; do
     [ -s "$kind.$way" ] || continue

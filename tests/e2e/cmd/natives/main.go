@@ -3,7 +3,8 @@
 //	natives -dir DIR -targets 300 -sink 127.0.0.1:4040
 //
 // Each target has an address of its own and answers at once: /pprof/profile with DIR/cpu.prof, and the symbol service of
-// this profile with DIR/names.txt, a line for each address; /debug/pprof/native with DIR/native.pb.gz, without a service.
+// this profile with DIR/names.txt, a line for each address; /debug/pprof/native and /debug/pprof/few with DIR/native.pb.gz and
+// DIR/few.pb.gz, without a service.
 // It prints the addresses of the targets as a file for file_sd_configs, and then serves until it is killed.
 package main
 
@@ -39,6 +40,7 @@ func main() {
 	}
 	serve("/pprof/profile", "cpu.prof")
 	serve("/debug/pprof/native", "native.pb.gz")
+	serve("/debug/pprof/few", "few.pb.gz")
 	mux.Handle("/pprof/symbol", service(string(read("names.txt"))))
 	_, err := pyroscope.Start(pyroscope.Options{Addr: *sink, Cheap: true})
 	measure.Check(err)
