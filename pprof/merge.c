@@ -5,33 +5,8 @@
 
 #include "base/clock.h"
 #include "pprof/gzip.h"
-#include "pprof/merge_private.h"
-
-/* Sizes of mappings are compared in whole pages of so many bytes. */
-#define PAGE_SIZE UINT64_C(0x1000)
-
-/* A label of the sample being read. */
-struct label {
-    uint32_t words[LABEL_WORDS];
-    struct sv key; /* in the profile */
-    uint32_t place;
-};
-
-/* A profile that is being added. */
-struct adding {
-    struct merge *m;
-    struct scratch *scratch;
-    struct pprof_index x;
-    struct merge_head head;                /* as it will be */
-    uint32_t *numbers[PROFILE_STRING + 1]; /* by field and place: entry + 1, or 0 if not yet */
-    uint32_t *stacks;                      /* of each sample that is not zero */
-    size_t n_stacks;
-    int64_t *values; /* of these samples, in the order of the types */
-    uint32_t *words; /* of a sample; room for the longest message */
-    uint32_t *place; /* the words of a location; as much room */
-    struct label *labels;
-    struct err *err;
-};
+#include "pprof/merge_adding.h"
+#include "pprof/quick.h"
 
 /* ---- the object ------------------------------------------------------------------------------ */
 
@@ -78,181 +53,9 @@ size_t merge_bytes(const struct merge *m)
     return sizeof(*m) + m->budget.used;
 }
 
-/* ---- entries --------------------------------------------------------------------------------- */
-
-static void put_u64(uint32_t *words, uint64_t value)
-{
-    words[0] = (uint32_t)value;
-    words[1] = (uint32_t)(value >> 32);
-}
-
-static bool add_words(struct adding *a, enum merge_table table, const uint32_t *words, size_t n_key,
-                      size_t n, uint32_t *ret)
-{
-    return merge_table_add(&a->m->tables[table], &a->m->budget, words, n_key * sizeof(*words),
-                           n * sizeof(*words), ret, a->err);
-}
-
-/* Remembers the entry of a place of the profile. */
-static bool note(struct adding *a, size_t field, size_t place, uint32_t entry, uint32_t *ret)
-{
-    a->numbers[field][place] = entry + 1;
-    *ret = entry;
-    return true;
-}
-
-/* Returns true, with its entry, if a place of the profile has one already. */
-static bool is_known(const struct adding *a, size_t field, size_t place, uint32_t *ret)
-{
-    *ret = a->numbers[field][place] - 1;
-    return a->numbers[field][place] != 0;
-}
-
-static struct sv message_of(const struct adding *a, size_t field, size_t place)
-{
-    return pprof_span_of(&a->x, a->x.entries[field].spans[place]);
-}
-
-static bool add_string(struct adding *a, uint64_t place, uint32_t *ret)
-{
-    uint32_t entry;
-    if (is_known(a, PROFILE_STRING, place, ret)) {
-        return true;
-    }
-    struct sv text = pprof_string(&a->x, place);
-    return merge_table_add(&a->m->tables[MERGE_STRINGS], &a->m->budget, text.p, text.n, text.n,
-                           &entry, a->err) &&
-           note(a, PROFILE_STRING, place, entry, ret);
-}
-
-static bool add_function(struct adding *a, size_t place, uint32_t *ret)
-{
-    enum { START_LINE = 5 }; /* the field */
-    uint64_t v[START_LINE + 1] = {0};
-    uint32_t words[FN_WORDS];
-    uint32_t entry;
-    if (is_known(a, PROFILE_FUNCTION, place, ret)) {
-        return true;
-    }
-    wire_read_numbers(message_of(a, PROFILE_FUNCTION, place), v, START_LINE + 1);
-    put_u64(words + FN_START_LINE, v[START_LINE]);
-    return add_string(a, v[FUNCTION_NAME], &words[FN_NAME]) &&
-           add_string(a, v[FUNCTION_SYSTEM_NAME], &words[FN_SYSTEM_NAME]) &&
-           add_string(a, v[FUNCTION_FILENAME], &words[FN_FILE]) &&
-           add_words(a, MERGE_FUNCTIONS, words, FN_WORDS, FN_WORDS, &entry) &&
-           note(a, PROFILE_FUNCTION, place, entry, ret);
-}
-
-static bool add_mapping(struct adding *a, size_t place, uint32_t *ret)
-{
-    enum { HAS_FIRST = 7, HAS_LAST = 10 }; /* the fields has_functions to has_inline_frames */
-    uint64_t v[HAS_LAST + 1] = {0};
-    uint32_t words[MAP_WORDS] = {0};
-    uint32_t entry;
-    size_t n;
-    if (is_known(a, PROFILE_MAPPING, place, ret)) {
-        return true;
-    }
-    wire_read_numbers(message_of(a, PROFILE_MAPPING, place), v, HAS_LAST + 1);
-    uint64_t size = v[MAPPING_LIMIT] - v[MAPPING_START] + PAGE_SIZE - 1;
-    put_u64(words + MAP_SIZE, size - size % PAGE_SIZE);
-    put_u64(words + MAP_OFFSET, v[MAPPING_OFFSET]);
-    put_u64(words + MAP_START, v[MAPPING_START]);
-    put_u64(words + MAP_LIMIT, v[MAPPING_LIMIT]);
-    for (unsigned i = HAS_FIRST; i <= HAS_LAST; i++) {
-        words[MAP_FLAGS] |= (v[i] != 0 ? 1U : 0U) << (i - HAS_FIRST);
-    }
-    if (!add_string(a, v[MAPPING_FILENAME], &words[MAP_FILE]) ||
-        !add_string(a, v[MAPPING_BUILD_ID], &words[MAP_BUILD_ID])) {
-        return false;
-    }
-    merge_table_get(&a->m->tables[MERGE_STRINGS], words[MAP_BUILD_ID], &n);
-    words[MAP_NAME] = n > 0 ? words[MAP_BUILD_ID] : words[MAP_FILE];
-    return add_words(a, MERGE_MAPPINGS, words, MAP_KEY_WORDS, MAP_WORDS, &entry) &&
-           note(a, PROFILE_MAPPING, place, entry, ret);
-}
-
-/* ---- locations ------------------------------------------------------------------------------- */
-
-/* Writes the mapping of a location and the offset of the address in it. */
-static bool put_place(struct adding *a, const struct pprof_location *l, uint32_t *words)
-{
-    uint64_t address = l->address;
-    size_t place;
-    words[LOC_MAPPING] = MERGE_NONE;
-    /* pprof_index_whole() has checked that the mapping exists. */
-    if (pprof_ids_find(&a->x.entries[PROFILE_MAPPING].ids, l->mapping, &place)) {
-        address -= a->x.mappings[place].start;
-        if (!add_mapping(a, place, &words[LOC_MAPPING])) {
-            return false;
-        }
-    }
-    put_u64(words + LOC_OFFSET, address);
-    return true;
-}
-
-static bool put_line(struct adding *a, struct sv message, uint32_t *line)
-{
-    uint64_t v[LINE_COLUMN + 1] = {0};
-    size_t place = 0;
-    wire_read_numbers(message, v, LINE_COLUMN + 1);
-    pprof_ids_find(&a->x.entries[PROFILE_FUNCTION].ids, v[LINE_FUNCTION_ID], &place);
-    put_u64(line + LN_NUMBER, v[LINE_LINE]);
-    put_u64(line + LN_COLUMN, v[LINE_COLUMN]);
-    return add_function(a, place, &line[LN_FUNCTION]);
-}
-
-static size_t count_lines(struct sv message, bool *ret_folded)
-{
-    enum { IS_FOLDED = 5 }; /* the field */
-    struct wire_reader r = wire_reader_of(message);
-    struct wire_field f = {.number = 0};
-    size_t n = 0;
-    *ret_folded = false;
-    while (wire_next(&r, &f)) {
-        n += f.number == LOCATION_LINE;
-        *ret_folded = f.number == IS_FOLDED ? f.value != 0 : *ret_folded;
-    }
-    return n;
-}
-
-static bool put_lines(struct adding *a, struct sv message, uint32_t *words)
-{
-    struct wire_reader r = wire_reader_of(message);
-    struct wire_field f = {.number = 0};
-    while (wire_next(&r, &f)) {
-        if (f.number != LOCATION_LINE) {
-            continue;
-        }
-        if (!put_line(a, f.bytes, words)) {
-            return false;
-        }
-        words += LN_WORDS;
-    }
-    return true;
-}
-
-static bool add_location(struct adding *a, size_t place, uint32_t *ret)
-{
-    uint32_t *words = a->place;
-    uint32_t entry;
-    bool folded;
-    if (is_known(a, PROFILE_LOCATION, place, ret)) {
-        return true;
-    }
-    struct sv message = message_of(a, PROFILE_LOCATION, place);
-    size_t n = count_lines(message, &folded);
-    size_t n_words = LOC_LINES + n * LN_WORDS;
-    words[LOC_FOLDED] = folded;
-    return put_place(a, &a->x.locations[place], words) &&
-           put_lines(a, message, words + LOC_LINES) &&
-           add_words(a, MERGE_LOCATIONS, words, n_words, n_words, &entry) &&
-           note(a, PROFILE_LOCATION, place, entry, ret);
-}
-
 /* ---- samples --------------------------------------------------------------------------------- */
 
-/* Reads the values of a sample, of which there is one for each type. Returns false if all are zero.
+/* Reads the values of a sample that was checked, one for each type. Returns false if all are zero.
  */
 static bool read_values(const struct adding *a, struct sv message, int64_t *values)
 {
@@ -289,7 +92,7 @@ static bool add_frames(struct adding *a, struct sv sample, struct sv ids, size_t
                            (size_t)(sample.p - a->x.plain.p), (unsigned long long)id.value);
         }
         *words = numbers[place] - 1;
-        if (numbers[place] == 0 && !add_location(a, place, words)) {
+        if (numbers[place] == 0 && !merge_add_location(a, place, words)) {
             return false;
         }
         words++;
@@ -311,9 +114,9 @@ static bool add_label(struct adding *a, struct sv message, size_t *n)
         return true;
     }
     *l = (struct label){.key = pprof_string(&a->x, v[LABEL_KEY]), .place = (uint32_t)*n};
-    put_u64(l->words + LABEL_NUMBER, is_number ? v[LABEL_NUM] : 0);
-    if (!add_string(a, v[LABEL_KEY], &key) ||
-        !add_string(a, is_number ? v[LABEL_NUM_UNIT] : v[LABEL_STR], &l->words[LABEL_TEXT])) {
+    merge_put_u64(l->words + LABEL_NUMBER, is_number ? v[LABEL_NUM] : 0);
+    if (!merge_add_string(a, v[LABEL_KEY], &key) ||
+        !merge_add_string(a, is_number ? v[LABEL_NUM_UNIT] : v[LABEL_STR], &l->words[LABEL_TEXT])) {
         return false;
     }
     l->words[LABEL_KEY_TEXT] = key * 2 + is_number;
@@ -342,6 +145,15 @@ static void put_labels(struct adding *a, size_t n, uint32_t *words)
     }
 }
 
+/* Adds the stack whose frames are in a->words, after the first word, and its labels. */
+static bool end_stack(struct adding *a, size_t frames, size_t labels)
+{
+    size_t n = 1 + frames + labels * LABEL_WORDS;
+    a->words[0] = (uint32_t)frames;
+    put_labels(a, labels, a->words + 1 + frames);
+    return merge_add_words(a, MERGE_STACKS, a->words, n, n, &a->stacks[a->n_stacks++]);
+}
+
 static bool add_stack(struct adding *a, struct sv message)
 {
     struct wire_reader r = wire_reader_of(message);
@@ -356,19 +168,134 @@ static bool add_stack(struct adding *a, struct sv message)
             return false;
         }
     }
-    a->words[0] = (uint32_t)(n - 1);
-    put_labels(a, labels, a->words + n);
-    n += labels * LABEL_WORDS;
-    return add_words(a, MERGE_STACKS, a->words, n, n, &a->stacks[a->n_stacks++]);
+    return end_stack(a, n - 1, labels);
 }
 
-static bool add_stacks(struct adding *a)
+/* ---- samples that are written as usual --------------------------------------------------------
+ * One walk checks and decodes them. These functions return false if something is unusual. */
+
+/* A sample that was checked. */
+struct usual {
+    size_t frames;    /* the places of its locations are in adding.words, after the first word */
+    struct sv labels; /* all of them, as fields of the sample */
+    bool is_zero;     /* all of its values are */
+};
+
+static bool find_frames(const struct adding *a, struct sv packed, size_t *ret_n)
+{
+    const struct pprof_ids known = a->x.entries[PROFILE_LOCATION].ids;
+    const char *end = packed.p + packed.n;
+    uint32_t *words = a->words + 1;
+    size_t n = 0;
+    for (const char *at = packed.p; at < end; n++) {
+        struct wire_varint id = wire_varint(at, end);
+        size_t place;
+        at = id.next;
+        if (at == NULL || !pprof_ids_find(&known, id.value, &place)) {
+            return false;
+        }
+        words[n] = (uint32_t)place;
+    }
+    *ret_n = n;
+    return true;
+}
+
+/* Reads the values, which may be packed or, as Go writes one or two, fields of their own. */
+static bool take_values(const struct adding *a, struct rest *r, int64_t *values, bool *ret_zero)
+{
+    const size_t types = a->head.types;
+    uint64_t any = 0;
+    size_t n = 0;
+    for (; n < types && is_next(r, SAMPLE_VALUE << 3 | WIRE_VARINT); n++) {
+        values[n] = (int64_t)take(r, SAMPLE_VALUE);
+        any |= (uint64_t)values[n];
+    }
+    struct sv packed = take_bytes(r, SAMPLE_VALUE);
+    const char *end = packed.p + packed.n;
+    for (const char *at = packed.p; n < types && at != NULL && at < end; n++) {
+        struct wire_varint v = wire_varint(at, end);
+        values[n] = (int64_t)v.value;
+        any |= v.value;
+        packed.p = at = v.next;
+    }
+    *ret_zero = any == 0;
+    return n == types && packed.p == end;
+}
+
+static bool check_label(const struct adding *a, struct sv message)
+{
+    const uint64_t strings = a->x.summary.n[PROFILE_STRING];
+    struct rest r = rest_of(a->x.plain, message);
+    uint64_t key = take(&r, LABEL_KEY);
+    uint64_t text = take(&r, LABEL_STR);
+    take(&r, LABEL_NUM);
+    uint64_t unit = take(&r, LABEL_NUM_UNIT);
+    return is_good_end(&r) && key < strings && text < strings && unit < strings;
+}
+
+static bool read_usual(const struct adding *a, struct sv message, int64_t *values,
+                       struct usual *ret)
+{
+    struct rest r = rest_of(a->x.plain, message);
+    struct sv packed = take_bytes(&r, SAMPLE_LOCATION_ID);
+    if (!take_values(a, &r, values, &ret->is_zero) || r.next == NULL || r.next > r.end) {
+        return false;
+    }
+    ret->labels = (struct sv){.p = r.next, .n = (size_t)(r.end - r.next)};
+    while (is_next(&r, SAMPLE_LABEL << 3 | WIRE_BYTES)) {
+        if (!check_label(a, take_bytes(&r, SAMPLE_LABEL))) {
+            return false;
+        }
+    }
+    return is_good_end(&r) && find_frames(a, packed, &ret->frames);
+}
+
+/* Turns the places of a sample's locations into entries. */
+static bool add_places(struct adding *a, size_t n)
+{
+    const uint32_t *numbers = a->numbers[PROFILE_LOCATION];
+    uint32_t *words = a->words + 1;
+    for (size_t i = 0; i < n; i++) {
+        uint32_t place = words[i];
+        words[i] = numbers[place] - 1;
+        if (numbers[place] == 0 && !merge_add_location(a, place, &words[i])) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool add_usual(struct adding *a, const struct usual *u)
+{
+    struct rest r = rest_of(a->x.plain, u->labels);
+    size_t labels = 0;
+    if (!add_places(a, u->frames)) {
+        return false;
+    }
+    while (r.next < r.end) {
+        if (!add_label(a, take_bytes(&r, SAMPLE_LABEL), &labels)) {
+            return false;
+        }
+    }
+    return end_stack(a, u->frames, labels);
+}
+
+static bool add_sample(struct adding *a, struct sv message)
+{
+    int64_t *values = a->values + a->n_stacks * a->head.types;
+    struct usual u;
+    if (read_usual(a, message, values, &u)) {
+        return u.is_zero || add_usual(a, &u);
+    }
+    return pprof_check_sample(a->x.plain, &a->x.summary, message, a->err) &&
+           (!read_values(a, message, values) || add_stack(a, message));
+}
+
+static bool add_samples(struct adding *a)
 {
     const struct pprof_entries *samples = &a->x.entries[PROFILE_SAMPLE];
     for (size_t i = 0; i < samples->ids.n; i++) {
-        struct sv message = pprof_span_of(&a->x, samples->spans[i]);
-        int64_t *values = a->values + a->n_stacks * a->head.types;
-        if (read_values(a, message, values) && !add_stack(a, message)) {
+        if (!add_sample(a, pprof_span_of(&a->x, samples->spans[i]))) {
             return false;
         }
     }
@@ -405,8 +332,8 @@ static bool merge_types(struct adding *a)
         return err_set(a->err, ERR_INPUT, "%zu sample types, expected %zu", n, h->types);
     }
     for (size_t i = 0; i < n; i++) {
-        if (!add_string(a, s->types[i].type, &got[0]) ||
-            !add_string(a, s->types[i].unit, &got[1])) {
+        if (!merge_add_string(a, s->types[i].type, &got[0]) ||
+            !merge_add_string(a, s->types[i].unit, &got[1])) {
             return false;
         }
         if (h->profiles == 0) {
@@ -416,8 +343,8 @@ static bool merge_types(struct adding *a)
             return false;
         }
     }
-    if (!add_string(a, s->period_type.type, &got[0]) ||
-        !add_string(a, s->period_type.unit, &got[1])) {
+    if (!merge_add_string(a, s->period_type.type, &got[0]) ||
+        !merge_add_string(a, s->period_type.unit, &got[1])) {
         return false;
     }
     if (h->profiles == 0) {
@@ -463,34 +390,61 @@ static void merge_times(struct adding *a)
 /* Keeps the text of earlier profiles unless it is empty. */
 static bool keep_first(struct adding *a, uint64_t place, uint32_t *text)
 {
-    return string_of(a->m, *text).n > 0 || add_string(a, place, text);
+    return string_of(a->m, *text).n > 0 || merge_add_string(a, place, text);
+}
+
+/* Returns the i-th piece of the profile that has fields of the profile itself, in their order. Its
+ * p is NULL after the last piece. If there are many such fields, the only piece is all of the
+ * profile.
+ */
+static struct sv head_piece(const struct adding *a, size_t i)
+{
+    if (a->x.n_heads > PPROF_HEADS_MAX) {
+        return i == 0 ? a->x.plain : (struct sv){NULL, 0};
+    }
+    return i < a->x.n_heads ? pprof_span_of(&a->x, a->x.heads[i]) : (struct sv){NULL, 0};
 }
 
 static bool merge_texts(struct adding *a)
 {
     struct merge_head *h = &a->head;
     uint64_t v[PROFILE_FIELDS] = {0};
-    wire_read_numbers(a->x.plain, v, PROFILE_FIELDS);
-    if (h->profiles == 0 && (!add_string(a, v[PROFILE_DROP_FRAMES], &h->drop_frames) ||
-                             !add_string(a, v[PROFILE_KEEP_FRAMES], &h->keep_frames))) {
+    struct sv piece = head_piece(a, 0);
+    for (size_t i = 1; piece.p != NULL; piece = head_piece(a, i++)) {
+        wire_read_numbers(piece, v, PROFILE_FIELDS);
+    }
+    if (h->profiles == 0 && (!merge_add_string(a, v[PROFILE_DROP_FRAMES], &h->drop_frames) ||
+                             !merge_add_string(a, v[PROFILE_KEEP_FRAMES], &h->keep_frames))) {
         return false;
     }
     return keep_first(a, v[PROFILE_DEFAULT_SAMPLE_TYPE], &h->default_type) &&
            keep_first(a, v[PROFILE_DOC_URL], &h->doc_url);
 }
 
-static bool merge_comments(struct adding *a)
+static bool add_comments(struct adding *a, struct sv piece)
 {
-    struct wire_reader r = wire_reader_of(a->x.plain);
+    struct wire_reader r = wire_reader_of(piece);
     struct wire_field f = {.number = 0};
     while (wire_next(&r, &f)) {
         struct wire_numbers numbers = wire_numbers_of(&f);
         uint64_t place;
         uint32_t text;
         while (f.number == PROFILE_COMMENT && wire_numbers_next(&numbers, &place)) {
-            if (!add_string(a, place, &text) || !add_words(a, MERGE_COMMENTS, &text, 1, 1, &text)) {
+            if (!merge_add_string(a, place, &text) ||
+                !merge_add_words(a, MERGE_COMMENTS, &text, 1, 1, &text)) {
                 return false;
             }
+        }
+    }
+    return true;
+}
+
+static bool merge_comments(struct adding *a)
+{
+    struct sv piece = head_piece(a, 0);
+    for (size_t i = 1; piece.p != NULL; piece = head_piece(a, i++)) {
+        if (!add_comments(a, piece)) {
+            return false;
         }
     }
     return true;
@@ -500,7 +454,8 @@ static bool merge_heads(struct adding *a)
 {
     uint32_t none;
     /* String 0 is the empty string, as in a profile. */
-    if (!add_string(a, 0, &none) || !merge_types(a) || !merge_texts(a) || !merge_comments(a)) {
+    if (!merge_add_string(a, 0, &none) || !merge_types(a) || !merge_texts(a) ||
+        !merge_comments(a)) {
         return false;
     }
     choose_columns(a);
@@ -508,7 +463,7 @@ static bool merge_heads(struct adding *a)
     a->head.profiles++;
     /* The first mapping of a profile is the program itself, and stays the first. */
     return a->m->tables[MERGE_MAPPINGS].n > 0 || a->x.entries[PROFILE_MAPPING].ids.n == 0 ||
-           add_mapping(a, 0, &none);
+           merge_add_mapping(a, 0, &none);
 }
 
 /* ---- the whole ------------------------------------------------------------------------------- */
@@ -598,8 +553,8 @@ static bool add_plain(struct adding *a, struct sv plain)
     if (plain.n > a->m->budget.max) {
         return err_set(a->err, ERR_LIMIT, "larger than %zu bytes", a->m->budget.max);
     }
-    if (!pprof_index_whole(&a->x, a->scratch, plain, "merge", a->m->tables[0].seed, a->err) ||
-        !make_room(a) || !merge_heads(a) || !add_stacks(a) ||
+    if (!pprof_index_frame(&a->x, a->scratch, plain, "merge", a->m->tables[0].seed, a->err) ||
+        !make_room(a) || !merge_heads(a) || !add_samples(a) ||
         !make_values(a->m, stacks, a->head.types, a->err)) {
         return false;
     }

@@ -37,6 +37,7 @@ struct table {
     struct table_entry *entries;
     char *bytes;
     uint32_t *slots; /* number + 1, 0 where free */
+    size_t next;     /* the entry after the one found last; it may not exist */
     size_t entries_cap;
     size_t bytes_cap;
     size_t len;

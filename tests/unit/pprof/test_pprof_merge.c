@@ -10,6 +10,7 @@
 
 #include "pprof/gzip.h"
 #include "pprof/merge.h"
+#include "pprof/wire.h"
 #include "tests/unit/lib/pprof_writer.h"
 
 SCOPED_POINTER(merge, merge_free)
@@ -147,6 +148,49 @@ TEST(equal_stacks_add_up)
                    {"a@5 main@9", NULL, {100, 0}}, {"c@3", NULL, {7, 0}},
                    {"b@6", "n=7bytes", {1, 1}}),
            "");
+}
+
+/* Moves the first field of each sample, location and function to the end of its message. */
+static struct buf unusual(struct buf plain)
+{
+    struct buf out = testing_buf(MIB);
+    struct wire_reader r = wire_reader_of((struct sv){plain.data, plain.len});
+    struct wire_field f;
+    while (wire_next(&r, &f)) {
+        struct wire_reader inner = wire_reader_of(f.bytes);
+        struct wire_field first;
+        bool moved = f.number == PROFILE_SAMPLE || f.number == PROFILE_LOCATION ||
+                     f.number == PROFILE_FUNCTION;
+        if (moved && wire_next(&inner, &first)) {
+            SCOPED(buf) message = testing_buf(MIB);
+            buf_append(&message, f.bytes.p + inner.at, f.bytes.n - inner.at);
+            buf_append(&message, f.bytes.p, inner.at);
+            put_sub(&out, (unsigned)f.number, &message);
+        } else {
+            buf_append(&out, plain.data + r.field_start, r.at - r.field_start);
+        }
+    }
+    buf_done(&plain);
+    return out;
+}
+
+TEST(the_order_of_fields_changes_nothing)
+{
+    const struct pprof_spec spec = {
+        .types = LOCKS, .time_nanos = T0, .mapping_start = 4096, .start_line = 3, .packed = true};
+    for (unsigned which = 0; which < 4; which++) {
+        struct merge *m = open_merge(&sums);
+        for (unsigned i = 0; i < 2; i++) {
+            struct buf body =
+                PROFILE(spec, {"a@5 b main@9", "k=v,n=7bytes", {1, 10}},
+                        {"never", "other=label", {0, 0}}, {"c:3 main@9", NULL, {1 << 20, 300}});
+            add(m, (which >> i & 1) != 0 ? unusual(body) : body);
+        }
+        expect(m,
+               PROFILE(spec, {"a@5 b main@9", "k=v,n=7bytes", {2, 20}},
+                       {"c:3 main@9", NULL, {2 << 20, 600}}),
+               "");
+    }
 }
 
 TEST(zero_samples_and_all_of_theirs_go)
