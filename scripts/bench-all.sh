@@ -76,7 +76,7 @@ part_jfr() {
   "$root/scripts/bench-jfr.sh"
 }
 part_faults() {
-  FAULT_SECONDS=60 FAULT_HOSTILE_SECONDS=5 "$root/scripts/bench-faults.sh" silent hostile
+  FAULT_SECONDS=60 FAULT_HOSTILE_SECONDS=10 "$root/scripts/bench-faults.sh" silent hostile
   if [ "$(id -u)" -eq 0 ]; then
     BENCH_SECONDS=45 "$root/scripts/bench-faults.sh" memory
   else

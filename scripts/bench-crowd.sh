@@ -30,7 +30,10 @@ own_files
 
 "$build/fakes" -targets 100 -shared -sizes small -cheap -sink "127.0.0.1:$((port + 2))" >"$dir/fakes" 2>"$dir/fakes.log" &
 fakes=$!
-while [ ! -s "$dir/fakes" ]; do sleep 0.1; done
+while [ ! -s "$dir/fakes" ]; do
+  kill -0 "$fakes" || exit 1
+  sleep 0.1
+done
 sed -n '1s/.*"targets": *\(\[[^]]*\]\).*/[{"targets": \1}]/p' "$dir/fakes" >"$dir/targets.json"
 printf '{"start":1,"end":2}' >"$dir/body"
 

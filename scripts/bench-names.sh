@@ -56,7 +56,10 @@ make_profile -Og few
 
 (pinned 1 "$build/natives" -dir "$dir" -targets "${NAMES_TARGETS:-300}" -sink "127.0.0.1:$((port + 1))" >targets.json) &
 fakes=$!
-while [ ! -s targets.json ]; do sleep 0.1; done
+while [ ! -s targets.json ]; do
+  kill -0 "$fakes" || exit 1
+  sleep 0.1
+done
 
 # configure KIND SYMBOLS
 configure() {

@@ -68,7 +68,10 @@ segment() { readelf -lW libbig.so | sed -n "s/^  LOAD  *0x\\([0-9a-f]*\\) 0x\\([
 mv libbig.so "debug/.build-id/$file"
 "$build/fakes" -targets 100 -shared -sizes small -cheap -sink "127.0.0.1:$((port + 2))" >fakes.json 2>fakes.log &
 fakes=$!
-while [ ! -s fakes.json ]; do sleep 0.1; done
+while [ ! -s fakes.json ]; do
+  kill -0 "$fakes" || exit 1
+  sleep 0.1
+done
 sed -n '1s/.*"targets": *\(\[[^]]*\]\).*/[{"targets": \1}]/p' fakes.json >targets.json
 cat >profpull.yaml <<EOF
 server: {listen: "127.0.0.1:$port"}
