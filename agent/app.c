@@ -149,12 +149,12 @@ static bool app_wants_names(void *arg, const struct target *target, size_t entry
 
 static bool app_rewrite_names(void *arg, struct target *target, size_t entry,
                               struct scratch *scratch, struct sv plain, struct buf *out,
-                              uint64_t *ret_awaits)
+                              struct profile_names *ret)
 {
     struct app *app = arg;
     const struct naming_source source = {
         .target = target, .entry = entry, .sources = &target_job(target)->symbols};
-    return naming_rewrite(app->naming, &source, scratch, plain, out, ret_awaits);
+    return naming_rewrite(app->naming, &source, scratch, plain, out, ret);
 }
 
 static bool app_names_stored(void *arg)

@@ -53,10 +53,14 @@ static void held_run(struct work *work)
     struct waiting *w = (struct waiting *)work;
     const struct profile *p = w->profile;
     const struct naming_source source = {
-        .process = p->awaits_names, .job = p->job, .sources = &w->sources, .owner = w->owner};
-    uint64_t awaits;
+        .process = p->names.awaits, .job = p->job, .sources = &w->sources, .owner = w->owner};
+    struct profile_names names = p->names;
+    struct profile_names more;
     (void)naming_body(w->naming, &source, NULL, (struct sv){p->data, p->size}, &w->data, &w->size,
-                      &awaits);
+                      &more);
+    /* Only addresses that still lacked names were looked up again. */
+    names.named += w->data != NULL ? more.named : 0;
+    naming_note(w->naming, &names);
 }
 
 static void held_done(struct work *work)
@@ -175,9 +179,10 @@ bool held_name(struct naming *n, const struct naming_source *source, struct sv b
                size_t *ret_size)
 {
     int64_t until_ms = clock_mono_ms() + source->sources->wait_ms;
-    uint64_t awaits;
-    bool named = naming_body(n, source, NULL, body, ret, ret_size, &awaits);
-    if (awaits == 0 || source->sources->wait_ms == 0) {
+    struct profile_names names;
+    bool named = naming_body(n, source, NULL, body, ret, ret_size, &names);
+    if (names.awaits == 0 || source->sources->wait_ms == 0) {
+        naming_note(n, &names);
         return named;
     }
     while (naming_is_asking(n) && clock_mono_ms() < until_ms) {
@@ -186,5 +191,7 @@ bool held_name(struct naming *n, const struct naming_source *source, struct sv b
     if (named) {
         free(*ret);
     }
-    return naming_body(n, source, NULL, body, ret, ret_size, &awaits);
+    named = naming_body(n, source, NULL, body, ret, ret_size, &names);
+    naming_note(n, &names);
+    return named;
 }

@@ -265,7 +265,7 @@ static void scraped_on_held(void *arg, struct profile *p, uint64_t endpoints)
 static bool hold(struct scraped *s, struct profile *p, uint64_t endpoints)
 {
     const struct config_job *job = &s->now->jobs[p->job];
-    return s->held != NULL && p->awaits_names != 0 && job->symbols.wait_ms > 0 &&
+    return s->held != NULL && p->names.awaits != 0 && job->symbols.wait_ms > 0 &&
            held_put(s->held, p, endpoints, &job->symbols, s->now->config);
 }
 
@@ -315,6 +315,9 @@ enum delivery_result scraped_put(struct scraped *s, struct profile *profile, uin
     uint64_t endpoints = endpoints_of(s, profile, forward_to);
     if (hold(s, profile, endpoints)) {
         return DELIVERY_TAKEN;
+    }
+    if (s->options.naming != NULL) {
+        naming_note(s->options.naming, &profile->names);
     }
     return profile->format == PROFILE_JFR
                ? put_recording(s, profile, endpoints, now_ms)

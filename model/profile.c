@@ -34,7 +34,7 @@ struct profile *profile_with(const struct profile *p, char *data, size_t size)
     other->scraped_ms = p->scraped_ms;
     other->is_delta = p->is_delta;
     other->is_pushed = p->is_pushed;
-    other->awaits_names = p->awaits_names;
+    other->names = p->names;
     other->format = p->format;
     other->job = p->job;
     other->salt = p->salt;

@@ -16,6 +16,13 @@
 
 enum profile_format { PROFILE_PPROF, PROFILE_JFR };
 
+/* The names that a profile's addresses got. */
+struct profile_names {
+    uint64_t awaits; /* 0, or the number of the process whose names may still be found */
+    uint32_t all;    /* the addresses that lacked names */
+    uint32_t named;  /* of them, those that have one now */
+};
+
 struct profile {
     atomic_uint refs;
     struct labels *labels; /* all labels, `__*` included; `__name__` is the series name */
@@ -32,7 +39,7 @@ struct profile {
     bool refusable;
     struct receipt *receipt; /* a reference; NULL if no sender waits until the profile is safe */
     bool no_sample_texts;    /* no sample has a label that is a text; false if that is not known */
-    uint64_t awaits_names;   /* 0, or the number of the process whose names may still be found */
+    struct profile_names names;
     enum profile_format format;
     uint32_t job; /* its slot (config/change.h) */
     /* 0, or a number that distinguishes the profile from another one with the same bytes, labels

@@ -46,9 +46,9 @@ struct fetch {
     int64_t waits_ns;  /* monotonic: since when the scrape waits for memory; 0: it does not wait */
     int64_t waited_ns; /* how long it has waited for memory before */
     size_t size;
-    uint64_t awaits_names; /* as its profile */
-    bool has_place;        /* the body was promised a place among those that wait for a worker */
-    size_t n_parts;        /* 0: no job follows, and the profile is for `target` alone */
+    struct profile_names names; /* for its first profile */
+    bool has_place; /* the body was promised a place among those that wait for a worker */
+    size_t n_parts; /* 0: no job follows, and the profile is for `target` alone */
     struct part parts[];
 };
 
@@ -403,7 +403,7 @@ static struct profile *make_profile(const struct fetch *f, char *data, size_t si
     p->is_delta = type->is_delta;
     p->format = type->format == FORMAT_JFR ? PROFILE_JFR : PROFILE_PPROF;
     p->job = f->target->job;
-    p->awaits_names = f->awaits_names;
+    p->names = f->names;
     return p;
 }
 
@@ -477,7 +477,7 @@ static void report_success(struct engine *e, struct scrape *sc, struct scrape_ti
 
 /* Offers a copy of a profile to one of several jobs. Returns false if no destination accepted it.
  */
-static bool offer(const struct fetch *f, const struct part *part, const struct profile *base,
+static bool offer(const struct fetch *f, const struct part *part, struct profile *base,
                   bool refusable)
 {
     const struct scraper_options *o = &f->engine->options;
@@ -489,6 +489,7 @@ static bool offer(const struct fetch *f, const struct part *part, const struct p
         return false;
     }
     profile_set_labels(p, labels);
+    base->names.all = 0; /* the names of all copies are counted once */
     p->job = part->target->job;
     p->refusable = refusable;
     return o->on_profile(o->arg, p, part->target->job_config->forward_to);
@@ -496,7 +497,7 @@ static bool offer(const struct fetch *f, const struct part *part, const struct p
 
 /* Offers a profile to all jobs. If any job accepts a delta, the baseline moves, and the jobs that
  * have refused the delta would lose it. So they are asked once more, and cannot refuse then. */
-static bool offer_all(struct fetch *f, const struct profile *base)
+static bool offer_all(struct fetch *f, struct profile *base)
 {
     size_t taken = 0;
     for (size_t i = 0; i < f->n_parts; i++) {
@@ -614,7 +615,7 @@ static void fetch_on_delta(void *arg, struct offload *o)
     struct delta_work *w = (struct delta_work *)o;
     struct engine *e = f->engine;
     bool ok;
-    f->awaits_names = names_await(w->names);
+    f->names = names_result(w->names);
     if (w->result > DELTA_PASSED) {
         deltas_count(&e->deltas, "failed");
         finish(f, reason_of_delta(w->result), &o->err);
@@ -666,7 +667,7 @@ static void fetch_on_names(void *arg, struct offload *o)
     char *data = *from;
     *from = NULL;
     f->work = NULL;
-    f->awaits_names = names_await(w->names);
+    f->names = names_result(w->names);
     take_profile(f, data, named ? w->size : o->size);
 }
 
@@ -720,7 +721,7 @@ static void fetch_on_converted(void *arg, struct offload *o)
     }
     char *data = c->out.data;
     c->out.data = NULL;
-    f->awaits_names = names_await(c->names);
+    f->names = names_result(c->names);
     if (makes_deltas(f)) {
         start_delta(f, data, c->out.size);
     } else {

@@ -11,7 +11,7 @@
 static bool rewrite_run(void *arg, struct scratch *s, struct sv plain, struct buf *out)
 {
     struct names_of *n = arg;
-    return n->names->rewrite(n->names->arg, n->target, n->entry, s, plain, out, &n->awaits);
+    return n->names->rewrite(n->names->arg, n->target, n->entry, s, plain, out, &n->result);
 }
 
 struct names_of *names_of_body(struct engine *e, struct target *target, size_t entry,

@@ -21,7 +21,7 @@ struct names_of {
     struct target *target; /* a reference */
     size_t entry;
     struct pprof_rewrite rewrite;
-    uint64_t awaits; /* ret_awaits of the last rewrite */
+    struct profile_names result; /* of the last rewrite */
 };
 
 /* The memory that work with names reserves in addition: 500 addresses of C++ with inlined functions
@@ -32,9 +32,10 @@ struct names_of {
 struct names_of *names_of_body(struct engine *e, struct target *target, size_t entry,
                                struct sv body);
 struct names_of *names_of_free(struct names_of *n); /* accepts NULL, returns NULL */
-static inline uint64_t names_await(const struct names_of *n)
+/* Returns the names that the last run of the work has added. */
+static inline struct profile_names names_result(const struct names_of *n)
 {
-    return n != NULL ? n->awaits : 0;
+    return n != NULL ? n->result : (struct profile_names){.awaits = 0};
 }
 static inline const struct pprof_rewrite *names_rewrite(const struct names_of *n)
 {

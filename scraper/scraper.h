@@ -37,10 +37,10 @@ struct scraper_names {
     /* Returns true if a body of this scrape may need names. On the loop's thread. */
     bool (*wants)(void *arg, const struct target *target, size_t entry, struct sv body);
     /* Appends a plain profile with names to out; returns false if nothing is to be changed. Working
-     * memory comes from the scratch. *ret_awaits: the number of the process if names are missing
-     * that may still be found, otherwise 0. On a worker. */
+     * memory comes from the scratch. *ret counts the names, and is zero if the profile lacked none.
+     * The rewrite counts nothing in metrics, since the work may run twice. On a worker. */
     bool (*rewrite)(void *arg, struct target *target, size_t entry, struct scratch *scratch,
-                    struct sv plain, struct buf *out, uint64_t *ret_awaits);
+                    struct sv plain, struct buf *out, struct profile_names *ret);
     void *arg;
 };
 

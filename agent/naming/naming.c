@@ -425,15 +425,9 @@ static void ask_for(const struct lookup *l, const bool *missing, size_t n_missin
 
 /* ---- the whole ------------------------------------------------------------------------------- */
 
-/* The locations of a profile that lacked names. */
-struct named_count {
-    size_t named; /* of them, those that have one now */
-    size_t all;
-};
-
-static struct named_count count_names(const struct symbol_profile *p)
+static struct profile_names count_names(const struct symbol_profile *p)
 {
-    struct named_count c = {.all = p->n_locations};
+    struct profile_names c = {.all = (uint32_t)p->n_locations};
     for (size_t i = 0; i < p->n_locations; i++) {
         c.named += p->locations[i].n_lines > 0;
     }
@@ -441,9 +435,9 @@ static struct named_count count_names(const struct symbol_profile *p)
 }
 
 /* Counts a profile in one of three cells: all got names, some did, or none. */
-static void count_profile(struct metric_cell *const cells[3], struct named_count c)
+static void count_profile(struct metric_cell *const cells[3], const struct profile_names *c)
 {
-    metric_inc(cells[c.named == c.all ? 0 : c.named > 0 ? 1 : 2]);
+    metric_inc(cells[c->named == c->all ? 0 : c->named > 0 ? 1 : 2]);
 }
 
 /* Returns the number of the process of a profile; 1 if it is not known. */
@@ -500,16 +494,12 @@ bool naming_is_asking(const struct naming *n)
     return atomic_load(&n->asks) > 0;
 }
 
-/* Does what naming_rewrite() does, but counts nothing. *ret_count is valid if its `all` is not 0.
- */
-static bool rewrite(struct naming *n, const struct naming_source *source, struct scratch *scratch,
-                    struct sv plain, struct buf *out, uint64_t *ret_awaits,
-                    struct named_count *ret_count)
+bool naming_rewrite(struct naming *n, const struct naming_source *source, struct scratch *scratch,
+                    struct sv plain, struct buf *out, struct profile_names *ret)
 {
     struct symbol_profile p;
     struct lookup l = {.naming = n, .source = source, .profile = &p};
-    *ret_awaits = 0;
-    *ret_count = (struct named_count){.all = 0};
+    *ret = (struct profile_names){.all = 0};
     if (!symbol_profile_read(&p, scratch, plain, NULL)) {
         return false;
     }
@@ -520,29 +510,26 @@ static bool rewrite(struct naming *n, const struct naming_source *source, struct
     if (!find_names(&l, scratch)) {
         return false;
     }
-    *ret_count = count_names(&p);
-    *ret_awaits = lacks_names(&l) ? l.process : 0;
+    *ret = count_names(&p);
+    ret->awaits = lacks_names(&l) ? l.process : 0;
     /* The tables are referenced until the names are written. */
     bool ok = symbol_profile_changes(&p) && symbol_profile_write(&p, out, NULL);
     free_binaries(l.binaries, p.n_mappings + 1);
+    ret->named = ok ? ret->named : 0;
     return ok;
 }
 
-bool naming_rewrite(struct naming *n, const struct naming_source *source, struct scratch *scratch,
-                    struct sv plain, struct buf *out, uint64_t *ret_awaits)
+void naming_note(struct naming *n, const struct profile_names *names)
 {
-    struct named_count c;
-    bool ok = rewrite(n, source, scratch, plain, out, ret_awaits, &c);
-    if (c.all > 0) {
-        metric_add(n->locations[0], c.named);
-        metric_add(n->locations[1], c.all - c.named);
-        count_profile(n->profiles, c);
+    if (names->all > 0) {
+        metric_add(n->locations[0], names->named);
+        metric_add(n->locations[1], names->all - names->named);
+        count_profile(n->profiles, names);
     }
-    return ok;
 }
 
 bool naming_body(struct naming *n, const struct naming_source *source, struct scratch *scratch,
-                 struct sv body, char **ret, size_t *ret_size, uint64_t *ret_awaits)
+                 struct sv body, char **ret, size_t *ret_size, struct profile_names *ret_names)
 {
     struct scratch *own =
         scratch == NULL ? scratch_pool_take(n->scratches, 8 * INFLATED_MAX) : NULL;
@@ -550,9 +537,9 @@ bool naming_body(struct naming *n, const struct naming_source *source, struct sc
     struct sv plain;
     struct buf out;
     buf_init(&out, NAMED_MAX);
-    *ret_awaits = 0;
+    *ret_names = (struct profile_names){.all = 0};
     bool ok = s != NULL && gzip_plain(s, body, INFLATED_MAX, 0, &plain, NULL) &&
-              naming_rewrite(n, source, s, plain, &out, ret_awaits) &&
+              naming_rewrite(n, source, s, plain, &out, ret_names) &&
               gzip_pack(s, (struct sv){out.data, out.len}, ret, ret_size);
     buf_done(&out);
     if (own != NULL) {
@@ -599,8 +586,7 @@ bool naming_stored(struct naming *n, const struct config *config, struct sv plai
                    struct buf *out)
 {
     const struct naming_source source = {.sources = &config->symbols.sources, .owner = config};
-    struct named_count c;
-    uint64_t awaits;
+    struct profile_names c;
     bool ok;
     do {
         struct scratch *s = scratch_pool_take(n->scratches, STORED_WORK_MAX);
@@ -608,12 +594,12 @@ bool naming_stored(struct naming *n, const struct config *config, struct sv plai
             return false;
         }
         buf_clear(out);
-        ok = rewrite(n, &source, s, plain, out, &awaits, &c);
+        ok = naming_rewrite(n, &source, s, plain, out, &c);
         scratch_reset(s);
         scratch_pool_give(n->scratches, s);
-    } while (awaits != 0 && wait_for_names(n, until_ms));
+    } while (c.awaits != 0 && wait_for_names(n, until_ms));
     if (c.all > 0) {
-        count_profile(n->stored, c);
+        count_profile(n->stored, &c);
     }
     return ok;
 }

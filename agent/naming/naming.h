@@ -19,6 +19,7 @@
 #include "base/loop.h"
 #include "base/metrics.h"
 #include "config/config.h"
+#include "model/profile.h"
 #include "pprof/scratch.h"
 #include "scraper/targets/target.h"
 
@@ -44,7 +45,7 @@ struct naming *naming_free(struct naming *n);
 struct naming_source {
     struct target *target; /* the scraped program; NULL: none that has a symbol service */
     size_t entry;          /* its scrape */
-    /* Without a target: the number that ret_awaits had, and the job; 0: none. Names that the
+    /* Without a target: profile_names.awaits of its profile, and the job; 0: none. Names that the
      * program has given are found by it. */
     uint64_t process;
     uint32_t job;
@@ -56,15 +57,18 @@ struct naming_source {
  * series whose profiles had all names are checked less often. The thread of the scraper. */
 bool naming_wants(struct naming *n, const struct target *target, size_t entry, struct sv body);
 
-/* Appends a plain profile with names to out, and asks for those that are missing. *ret_awaits: 0,
- * or the number of the process if names are missing that may still be found. Returns false if
- * nothing is to be changed: all names are there, or the profile cannot be read. */
+/* Appends a plain profile with names to out, and asks for those that are missing. *ret says
+ * how many it has, and is zero if no name was missing. Metrics are left to naming_note(), since the
+ * work may be repeated. Returns false if nothing is to be changed: all names are there, or the
+ * profile cannot be read. */
 bool naming_rewrite(struct naming *n, const struct naming_source *source, struct scratch *scratch,
-                    struct sv plain, struct buf *out, uint64_t *ret_awaits);
+                    struct sv plain, struct buf *out, struct profile_names *ret);
 /* Adds names to a body, gzip or plain. Returns false if nothing is to be changed; otherwise *ret is
  * gzip, from malloc(). */
 bool naming_body(struct naming *n, const struct naming_source *source, struct scratch *scratch,
-                 struct sv body, char **ret, size_t *ret_size, uint64_t *ret_awaits);
+                 struct sv body, char **ret, size_t *ret_size, struct profile_names *ret_names);
+/* Counts a profile in the metrics, once it is clear which names it has. Any thread. */
+void naming_note(struct naming *n, const struct profile_names *names);
 /* Returns true if naming_stored() may find names: the section `symbols` of the configuration has
  * sources of debug information. Any thread. */
 bool naming_names_stored(const struct naming *n, const struct config *config);

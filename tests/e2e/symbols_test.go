@@ -210,7 +210,11 @@ func TestSymbolWait(t *testing.T) {
 			t.Errorf("the first profile of %s has no names:\n%s", name, pprofTop(t, first.Raw))
 		}
 	}
-	equal(t, "balance", p.metrics().ledger("main").balance(), "")
+	m := p.metrics()
+	equal(t, "balance", m.ledger("main").balance(), "")
+	// A profile that waits gets names twice, and counts with those that it has in the end.
+	equal(t, "profiles without names", m.sum("profpull_symbols_profiles_total", "result", "unnamed"), 0)
+	atLeast(t, "profiles with names", m.sum("profpull_symbols_profiles_total"), 4)
 	noneRefused(t, server)
 	p.stop()
 }

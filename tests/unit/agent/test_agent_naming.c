@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "agent/held.h"
 #include "agent/naming/naming.h"
 #include "base/clock.h"
 #include "symbols/helper.h"
@@ -171,6 +172,32 @@ TEST_ON(struct fixture *f, a_query_waits_for_names)
     SCOPED(buf) again = testing_buf(1 << 20);
     assert_false(naming_stored(f->naming, f->config, (struct sv){out.data, out.len},
                                clock_mono_ms() + PATIENCE_MS, &again));
+}
+
+/* The sender of a profile waits, and the profile is named twice: with its place in the file, and
+ * with the name that has arrived. */
+TEST_ON(struct fixture *f, a_profile_that_waits_for_names_counts_once)
+{
+    char symbols[1024];
+    (void)snprintf(symbols, sizeof(symbols), "symbols: {wait: 1m, directories: [\"%s\"]}\n",
+                   f->dir);
+    start(f, symbols);
+    SCOPED(buf) plain = testing_buf(4096);
+    put_profile(&plain, f->address);
+    const struct naming_source source = {.sources = &f->config->symbols.sources,
+                                         .owner = f->config};
+    char *named = NULL;
+    size_t n = 0;
+    assert_true(held_name(f->naming, &source, (struct sv){plain.data, plain.len}, &named, &n));
+    free(named);
+    struct naming_counts c;
+    naming_count(f->naming, &c);
+    assert_int_equal(c.named, 1);
+    assert_int_equal(c.partly + c.unnamed, 0);
+    assert_int_equal(
+        testing_metric(f->metrics, "profpull_symbols_locations_total{result=\"named\"}"), 1);
+    assert_int_equal(
+        testing_metric(f->metrics, "profpull_symbols_locations_total{result=\"unknown\"}"), 0);
 }
 
 TEST_ON(struct fixture *f, a_query_without_time_takes_the_names_that_are_known)

@@ -23,7 +23,7 @@ static bool wants(void *arg, const struct target *target, size_t entry, struct s
 
 /* Appends a string to the profile, as names would be. Random letters do not compress. */
 static bool rewrite(void *arg, struct target *target, size_t entry, struct scratch *scratch,
-                    struct sv plain, struct buf *out, uint64_t *ret_awaits)
+                    struct sv plain, struct buf *out, struct profile_names *ret)
 {
     (void)target, (void)entry, (void)scratch;
     struct naming *n = arg;
@@ -37,7 +37,7 @@ static bool rewrite(void *arg, struct target *target, size_t entry, struct scrat
     wire_put_bytes(out, PROFILE_STRING, text, n->bytes);
     free(text);
     n->asked++;
-    *ret_awaits = 0;
+    *ret = (struct profile_names){.all = 3, .named = n->asked};
     return buf_ok(out);
 }
 
@@ -63,6 +63,9 @@ static size_t scrape(struct world *w, enum way way, int64_t value)
     }
     assert_true(w->n_profiles > 0);
     const struct profile *p = w->profiles[w->n_profiles - 1];
+    /* The count is that of the last run. */
+    CHECK_INT(p->names.named, ((const struct naming *)w->e->options.names.arg)->asked, "");
+    CHECK_INT(p->names.all, p->names.named > 0 ? 3 : 0, "");
     struct scratch *s = scratch_new();
     struct sv plain;
     CHECK_INT(gzip_plain(s, (struct sv){p->data, p->size}, 64 * MIB, 0, &plain, NULL), true, "");
