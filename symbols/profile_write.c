@@ -14,6 +14,8 @@ enum {
     MAPPING_HAS_INLINE_FRAMES = 10,
 };
 
+/* The first slots of a table of pointers; a power of two. */
+#define SLOTS_MIN ((size_t)256)
 #define OFFSET_TEXT_MAX 24
 /* The bytes of a line in nearly all profiles, with its head. */
 #define LINE_BYTES ((size_t)9)
@@ -21,11 +23,18 @@ enum {
  * all. A buffer with too little room grows. */
 #define ADDED_HEADS_MAX ((size_t)32)
 
-/* A table from a pointer to a number, by open addressing. */
+struct pointer_slot {
+    const void *key; /* NULL: free */
+    uint64_t value;
+};
+
+/* A table from a pointer to a number, by open addressing. It grows from a few slots, since most
+ * lines share their functions, and a small table stays in the cache. */
 struct pointer_map {
-    const void **keys;
-    uint64_t *values;
+    struct scratch *scratch;
+    struct pointer_slot *slots;
     size_t mask;
+    size_t n;
 };
 
 /* Facts about the locations of a mapping: bits in the order of the mapping's fields. */
@@ -60,28 +69,57 @@ struct writing {
     bool failed;    /* out of memory */
 };
 
-static bool pointer_map_init(struct pointer_map *m, struct scratch *s, size_t max)
+static bool pointer_map_init(struct pointer_map *m, struct scratch *s, size_t size)
 {
-    size_t size = 16;
-    while (size < 2 * max) {
-        size *= 2;
-    }
-    m->mask = size - 1;
-    m->keys = scratch_zeroed(s, size, sizeof(*m->keys));
-    m->values = scratch_array(s, size, sizeof(*m->values));
-    return m->keys != NULL && m->values != NULL;
+    *m = (struct pointer_map){.scratch = s, .mask = size - 1};
+    m->slots = scratch_zeroed(s, size, sizeof(*m->slots));
+    return m->slots != NULL;
 }
 
-/* Returns the place of a pointer, which is not NULL; *ret_found: it had a value before. */
-static uint64_t *pointer_map_at(struct pointer_map *m, const void *key, bool *ret_found)
+/* Returns the slot of a pointer, or the free one where it belongs. */
+static inline struct pointer_slot *pointer_slot_of(const struct pointer_map *m, const void *key)
 {
     size_t i = (size_t)(((uintptr_t)key * UINT64_C(0x9e3779b97f4a7c15)) >> 24) & m->mask;
-    while (m->keys[i] != NULL && m->keys[i] != key) {
+    while (m->slots[i].key != NULL && m->slots[i].key != key) {
         i = (i + 1) & m->mask;
     }
-    *ret_found = m->keys[i] != NULL;
-    m->keys[i] = key;
-    return &m->values[i];
+    return &m->slots[i];
+}
+
+/* Doubles the slots. If out of memory, the map stays as it is, and can be full. */
+static void pointer_map_grow(struct pointer_map *m)
+{
+    struct pointer_map larger;
+    if (!pointer_map_init(&larger, m->scratch, 2 * (m->mask + 1))) {
+        return;
+    }
+    for (size_t i = 0; i <= m->mask; i++) {
+        if (m->slots[i].key != NULL) {
+            *pointer_slot_of(&larger, m->slots[i].key) = m->slots[i];
+        }
+    }
+    larger.n = m->n;
+    *m = larger;
+}
+
+/* Returns the place of the number of a pointer, which is not NULL; *ret_found: it had one before.
+ * Returns NULL if out of memory. */
+static inline uint64_t *pointer_map_at(struct pointer_map *m, const void *key, bool *ret_found)
+{
+    struct pointer_slot *slot = pointer_slot_of(m, key);
+    *ret_found = slot->key != NULL;
+    if (slot->key == NULL) {
+        if (2 * m->n > m->mask) {
+            pointer_map_grow(m);
+            slot = pointer_slot_of(m, key);
+        }
+        if (m->n == m->mask) {
+            return NULL; /* a free slot must remain */
+        }
+        slot->key = key;
+        m->n++;
+    }
+    return &slot->value;
 }
 
 /* ---- functions and strings ------------------------------------------------------------------- */
@@ -98,6 +136,10 @@ static uint64_t id_of_function(struct writing *w, const struct symbol_function *
 {
     bool found;
     uint64_t *id = pointer_map_at(&w->functions, f, &found);
+    if (id == NULL) {
+        w->failed = true;
+        return 0;
+    }
     if (!found) {
         *id = add_function(w, f);
     }
@@ -111,6 +153,10 @@ static uint64_t put_string(struct writing *w, struct sv text)
         return 0;
     }
     uint64_t *value = pointer_map_at(&w->strings, text.p, &found);
+    if (value == NULL) {
+        w->failed = true;
+        return 0;
+    }
     if (!found) {
         wire_put_bytes(w->out, PROFILE_STRING, text.p, text.n);
         *value = w->next_string++;
@@ -381,7 +427,7 @@ static bool make_room(struct writing *w, size_t *ret_lines)
     w->added = scratch_array(s, lines, sizeof(*w->added));
     *ret_lines = lines;
     return w->known != NULL && w->ids != NULL && w->added != NULL &&
-           pointer_map_init(&w->functions, s, lines);
+           pointer_map_init(&w->functions, s, SLOTS_MIN);
 }
 
 static bool write_all(struct writing *w)
@@ -396,7 +442,7 @@ static bool write_all(struct writing *w)
     if (w->p->n_strings == 0) {
         wire_put_bytes(w->out, PROFILE_STRING, "", 0);
     }
-    if (!pointer_map_init(&w->strings, w->p->scratch, 3 * w->n_added)) {
+    if (!pointer_map_init(&w->strings, w->p->scratch, SLOTS_MIN)) {
         return false;
     }
     put_added(w);
