@@ -10,6 +10,7 @@ bool pprof_rewrite_pack(const struct pprof_rewrite *rewrite, struct scratch *s, 
     buf_init(&out, PPROF_REWRITTEN_MAX);
     if (rewrite->run(rewrite->arg, s, plain, &out) && scratch_charge(s, out.len)) {
         plain = (struct sv){out.data, out.len};
+        level = level == GZIP_FAST ? GZIP_QUICK : level;
     }
     bool ok = gzip_pack_at(s, plain, level, ret_data, ret_size);
     buf_done(&out);

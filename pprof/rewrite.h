@@ -16,8 +16,9 @@ struct pprof_rewrite {
     void *arg;
 };
 
-/* Changes (rewrite may be NULL) and compresses a plain profile. The result is memory from malloc().
- * Returns false if out of memory. */
+/* Changes (rewrite may be NULL) and compresses a plain profile. A changed one is compressed at
+ * GZIP_QUICK instead of GZIP_FAST, since names make it several times as large. The result is memory
+ * from malloc(). Returns false if out of memory. */
 bool pprof_rewrite_pack(const struct pprof_rewrite *rewrite, struct scratch *s, struct sv plain,
                         enum gzip_level level, char **ret_data, size_t *ret_size);
 

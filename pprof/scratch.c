@@ -25,6 +25,8 @@ struct scratch {
     size_t max;           /* limit of all bytes; SIZE_MAX: none */
     bool over;            /* more than that was asked for */
     struct buf buf;
+    void *kept;
+    size_t kept_size;
 };
 
 struct scratch *scratch_new(void)
@@ -47,11 +49,19 @@ static void free_blocks(struct scratch *s)
     s->bytes = 0;
 }
 
+static void free_kept(struct scratch *s)
+{
+    free(s->kept);
+    s->kept = NULL;
+    s->kept_size = 0;
+}
+
 struct scratch *scratch_free(struct scratch *s)
 {
     if (s != NULL) {
         free_blocks(s);
         buf_done(&s->buf);
+        free_kept(s);
         free(s);
     }
     return NULL;
@@ -59,7 +69,7 @@ struct scratch *scratch_free(struct scratch *s)
 
 size_t scratch_bytes(const struct scratch *s)
 {
-    return s->bytes + s->buf.cap;
+    return s->bytes + s->buf.cap + s->kept_size;
 }
 
 void scratch_limit(struct scratch *s, size_t max)
@@ -70,6 +80,7 @@ void scratch_limit(struct scratch *s, size_t max)
     if (scratch_bytes(s) > max) {
         free_blocks(s);
         buf_done(&s->buf);
+        free_kept(s);
     }
 }
 
@@ -114,6 +125,22 @@ struct buf *scratch_buf(struct scratch *s)
     size_t room = left(s);
     s->buf.max = room < SCRATCH_BUF_MAX - s->buf.cap ? s->buf.cap + room : SCRATCH_BUF_MAX;
     return &s->buf;
+}
+
+void *scratch_kept(struct scratch *s, size_t size, bool *ret_made)
+{
+    *ret_made = false;
+    if (s == NULL) {
+        return NULL;
+    }
+    if (s->kept == NULL && size > left(s)) {
+        (void)refuse(s);
+    } else if (s->kept == NULL) {
+        s->kept = calloc(1, size > 0 ? size : 1);
+        s->kept_size = s->kept != NULL ? size : 0;
+        *ret_made = s->kept != NULL;
+    }
+    return s->kept;
 }
 
 static bool add_block(struct scratch *s, size_t size)

@@ -41,6 +41,9 @@ void *scratch_grow(struct scratch *s, void *p, size_t old_size, size_t size);
 /* Returns the only buffer of the scratch, emptied. It holds at most SCRATCH_BUF_MAX bytes, keeps
  * its storage from round to round, and is freed with the scratch. */
 struct buf *scratch_buf(struct scratch *s);
+/* Returns the only piece that stays from round to round, of `size` bytes, the same each time, and
+ * cleared when it is made; *ret_made: just now. Returns NULL if out of memory. */
+void *scratch_kept(struct scratch *s, size_t size, bool *ret_made);
 #define SCRATCH_BUF_MAX ((size_t)128 * 1024 * 1024)
 /* Takes back all pieces, and resets the charges to 0. */
 void scratch_reset(struct scratch *s);

@@ -50,7 +50,7 @@ bool names_rewrite_body(const struct names_of *names, struct scratch *scratch, s
     bool ok = gzip_plain(scratch, body, INFLATED_MAX, 0, &plain, NULL) &&
               names->rewrite.run(names->rewrite.arg, scratch, plain, &out) &&
               scratch_charge(scratch, out.len) &&
-              gzip_pack(scratch, (struct sv){out.data, out.len}, ret, ret_size);
+              gzip_pack_at(scratch, (struct sv){out.data, out.len}, GZIP_QUICK, ret, ret_size);
     buf_done(&out);
     return ok;
 }

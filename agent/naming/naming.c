@@ -540,7 +540,7 @@ bool naming_body(struct naming *n, const struct naming_source *source, struct sc
     *ret_names = (struct profile_names){.all = 0};
     bool ok = s != NULL && gzip_plain(s, body, INFLATED_MAX, 0, &plain, NULL) &&
               naming_rewrite(n, source, s, plain, &out, ret_names) &&
-              gzip_pack(s, (struct sv){out.data, out.len}, ret, ret_size);
+              gzip_pack_at(s, (struct sv){out.data, out.len}, GZIP_QUICK, ret, ret_size);
     buf_done(&out);
     if (own != NULL) {
         scratch_reset(own);

@@ -214,8 +214,8 @@ static size_t treat(struct bench *b, enum kind kind, unsigned variant)
     if (kind == NAMES_ALONE) {
         size = name_alone(b, view(&b->plain[variant]));
     } else if (kind == PACK_WITHOUT || kind == PACK_WITH) {
-        (void)gzip_pack(b->scratch, view(&(kind == PACK_WITH ? b->named : b->plain)[variant]),
-                        &data, &size);
+        (void)gzip_pack_at(b->scratch, view(&(kind == PACK_WITH ? b->named : b->plain)[variant]),
+                           GZIP_QUICK, &data, &size);
     } else if (kind == LEGACY_WITHOUT || kind == LEGACY_WITH) {
         const struct legacy_input in = {
             .body = {b->legacy[variant].data, b->legacy[variant].len},

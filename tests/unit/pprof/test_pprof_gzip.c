@@ -70,14 +70,16 @@ static char any_byte(size_t i)
 
 /* Both of the libraries that inflate read what was compressed, and it is not larger than if it were
  * stored. */
-static void check_packed(struct sv plain, char *room, const char *row)
+static void check_packed_at(enum gzip_level level, struct sv plain, char *room, const char *row)
 {
     SCOPED(scratch) *s = scratch_new();
+    SCOPED_MEMORY char *data = NULL;
     struct sv packed;
     struct sv out;
     struct err err = ERR_INIT;
     assert_non_null(s);
-    assert_true(gzip_deflate(s, plain, &packed));
+    assert_true(gzip_pack_at(s, plain, level, &data, &packed.n));
+    packed.p = data;
     assert_true(packed.n <= plain.n + 18 + 5 * (plain.n / 65535 + 1));
     CHECK_INT(gzip_claim(packed), plain.n, row);
     assert_true(gzip_inflate(s, packed, plain.n + 1, 0, &out, &err));
@@ -87,6 +89,12 @@ static void check_packed(struct sv plain, char *room, const char *row)
     assert_true(start.end && start.problem == NULL);
     CHECK_INT(start.plain.n, plain.n, row);
     assert_memory_equal(room, plain.p, plain.n);
+}
+
+static void check_packed(struct sv plain, char *room, const char *row)
+{
+    check_packed_at(GZIP_FAST, plain, room, row);
+    check_packed_at(GZIP_QUICK, plain, room, row);
 }
 
 /* Sizes around those of blocks and vectors. What is compressed ends where memory ends, since the
@@ -135,6 +143,28 @@ TEST(no_memory_to_compress)
     }
     struct sv none;
     assert_false(gzip_deflate(NULL, SV("hello"), &none));
+}
+
+/* The codes of the quick level stay with the scratch, and go when its limit is too low for them. */
+TEST(no_memory_to_compress_quickly)
+{
+    SCOPED(scratch) *s = scratch_new();
+    unsigned made = 0;
+    assert_non_null(s);
+    for (size_t max = (size_t)400 * 1024; max > 0; max -= (size_t)20 * 1024) {
+        SCOPED_MEMORY char *data = NULL;
+        size_t n;
+        scratch_limit(s, max);
+        bool ok = gzip_pack_at(s, SV("hello"), GZIP_QUICK, &data, &n);
+        CHECK_INT(scratch_is_over(s), !ok, "");
+        scratch_reset(s);
+        assert_true(scratch_bytes(s) <= max);
+        made += ok;
+    }
+    assert_true(made > 5 && made < 20);
+    char *data;
+    size_t n;
+    assert_false(gzip_pack_at(NULL, SV("hello"), GZIP_QUICK, &data, &n));
 }
 
 static void check_inflate(struct sv body, size_t max, enum err_kind want, const char *message,

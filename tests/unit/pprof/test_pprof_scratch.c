@@ -72,6 +72,25 @@ TEST(used_again)
 }
 
 /* The pool hands out what came back last, and keeps only so much. */
+TEST(one_piece_is_kept)
+{
+    SCOPED(scratch) *s = scratch_new();
+    bool made;
+    assert_non_null(s);
+    char *kept = scratch_kept(s, 1000, &made);
+    assert_true(kept != NULL && made && kept[0] == 0 && kept[999] == 0);
+    kept[999] = 1;
+    assert_true(scratch_bytes(s) >= 1000);
+    scratch_reset(s);
+    assert_ptr_equal(scratch_kept(s, 1000, &made), kept);
+    assert_true(!made && kept[999] == 1);
+    scratch_limit(s, 999);
+    assert_int_equal(scratch_bytes(s), 0);
+    assert_null(scratch_kept(s, 1000, &made));
+    assert_true(!made && scratch_is_over(s));
+    assert_null(scratch_kept(NULL, 1000, &made));
+}
+
 TEST(pool_keeps_so_much)
 {
     struct scratch_pool *p = scratch_pool_new(SCRATCH_POOL_MAX);
