@@ -123,6 +123,7 @@ bool ask_query(const struct exchange *x, int64_t deadline_ms, struct arena *aren
         .damaged = damaged,
         .partial = x->partial,
         .peers = peers,
+        .helpers = x->options->served->helpers,
     };
     (void)damaged_cell(x);
     return ret->store != NULL || err_set(err, ERR_REFUSED,

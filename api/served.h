@@ -21,6 +21,7 @@ struct naming_counts;
 struct receive;
 struct record;
 struct peering;
+struct query_helpers;
 struct recording_rules;
 struct settings;
 struct sharding_counts;
@@ -34,6 +35,7 @@ struct served {
     struct scraper *scraper;
     struct dropped *dropped; /* label sets that did not become targets; NULL: none are shown */
     struct store *store;     /* NULL: profiles are not stored */
+    struct query_helpers *helpers; /* threads that help queries; NULL: none */
     struct peering
         *peering; /* the peers that queries ask, and the id of this process; may be NULL */
     /* settings of Pyroscope's apps (api/settings.h); NULL: none are kept */

@@ -8,6 +8,7 @@
 #include "api/served.h"
 #include "api/settings.h"
 #include "api/tables.h"
+#include "base/cgroup.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "pages/pages.h"
@@ -55,6 +56,14 @@ static bool servers_on_sharding(void *arg, struct sharding_counts *ret)
 {
     const struct servers *s = arg;
     return app_sharding(s->app, ret);
+}
+
+/* Returns how many threads may help queries: no more than the process has cores for. */
+static unsigned helpers_of(const struct config *config)
+{
+    unsigned cpus = cgroup_cpus("");
+    unsigned threads = config->query.threads;
+    return (threads < cpus ? threads : cpus) - 1;
 }
 
 static struct server_work work_of(const struct config_server *c)
@@ -113,6 +122,7 @@ static struct served *served_new(struct servers *s, const struct config *config)
             .scraper = app_scraper(app),
             .dropped = app_dropped(app),
             .store = store_of(app, config),
+            .helpers = &s->helpers,
             .peering = app_peering(app),
             .settings = s->settings,
             .recording_rules = s->recording_rules,
@@ -275,6 +285,7 @@ static bool servers_on_prepare(void *arg, const struct config *next, struct err 
     struct servers *s = arg;
     struct plan plans[SERVERS_MAX];
     make_plans(next, plans);
+    s->next_helpers = helpers_of(next);
     for (size_t i = 0; i < SERVERS_MAX; i++) {
         if (!prepare(s, next, &plans[i], err)) {
             servers_on_discard(s);
@@ -287,6 +298,7 @@ static bool servers_on_prepare(void *arg, const struct config *next, struct err 
 static void servers_on_commit(void *arg)
 {
     struct servers *s = arg;
+    atomic_store(&s->helpers.max, s->next_helpers);
     for (size_t i = 0; i < s->n; i++) {
         server_commit(s->at[i], s->next[i]);
         s->next[i] = NULL;
@@ -304,6 +316,10 @@ bool servers_start(struct servers *s, struct app *app, struct reload *reload,
     s->app = app;
     s->reload = reload;
     s->started_ms = clock_mono_ms();
+    atomic_store(&s->helpers.max, helpers_of(config));
+    s->helpers.helped =
+        metrics_single(app_metrics(app), METRIC_COUNTER, "profpull_query_helped_total",
+                       "Queries whose profiles several threads have read.");
     const struct store *store = store_of(app, config);
     const char *directory =
         store == NULL || store_is_read_only(store) ? NULL : store_directory(store);

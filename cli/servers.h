@@ -10,6 +10,7 @@
 #include "cli/reload.h"
 #include "config/config.h"
 #include "server/server.h"
+#include "store/query/query.h"
 
 #define SERVERS_MAX 3
 
@@ -20,7 +21,9 @@ struct servers {
     struct server_setup *next[SERVERS_MAX]; /* prepared setups, while the configuration changes */
     struct settings *settings;
     struct recording_rules *recording_rules;
-    int64_t started_ms; /* monotonic time of the start */
+    struct query_helpers helpers; /* of the queries of all servers */
+    unsigned next_helpers;        /* their number in the next configuration */
+    int64_t started_ms;           /* monotonic time of the start */
     struct app *app;
     struct reload *reload;
 };

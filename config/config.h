@@ -474,6 +474,7 @@ struct config_server {
     /* Limits of the APIs: */
     bool allow_unauthenticated;
     unsigned concurrency;      /* requests that are processed at the same time */
+    unsigned threads;          /* of `query`: threads of one flame graph */
     unsigned max_waiting;      /* further requests that wait for their turn */
     int64_t timeout_ms;        /* longest time for a request, waiting included */
     uint64_t max_bytes;        /* memory of a request */
@@ -482,6 +483,9 @@ struct config_server {
     const char *path_prefix;   /* paths may begin with it; NULL: none */
     struct config_peers peers; /* of `query` */
 };
+
+/* The largest `query.threads`. */
+#define QUERY_THREADS_MAX 16
 
 /* The moment at which a sender gets its response with status 2xx. */
 enum config_acknowledge {

@@ -9,6 +9,7 @@ static const struct range range_connections = {2, 1024};
 static const struct range range_many = {2, 65536};
 static const struct range range_timeout = {1000, 600000};
 static const struct range range_threads = {1, 64};
+static const struct range range_helped = {1, QUERY_THREADS_MAX};
 static const struct range range_waiting = {0, 65536};
 static const struct range range_memory = {1 << 20, UINT64_C(1) << 40};
 static const struct range range_body = {1024, UINT64_C(1) << 30};
@@ -104,6 +105,8 @@ static const struct field query_rows[] = {
     PART("peers", &kind_mapping, .arg = &schema_peers, .when = has_peers),
     CONNECTION_ROWS(range_many, 256, 64, 1024),
     WORK_ROWS(64, UINT64_C(4) << 20),
+    ROW(config_server, "threads", threads, &kind_unsigned, .arg = &range_helped,
+        .initial.number = 4),
 };
 const struct schema schema_query = SCHEMA(query_rows, sizeof(struct config_server));
 

@@ -25,9 +25,7 @@ static bool visit(struct visiting *v, const struct store_body *body)
         return true;
     }
     if (v->err.kind == ERR_INPUT) {
-        if (v->q->damaged != NULL) {
-            atomic_fetch_add(v->q->damaged, 1);
-        }
+        query_count_damaged(v->q);
         err_clear(&v->err);
         return true;
     }

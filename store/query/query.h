@@ -2,8 +2,9 @@
  * rules of Pyroscope's API. The endpoints are in api/.
  *
  * Times are milliseconds, both ends of a range are inclusive, and a profile is in a range if its
- * time is. A query runs on the caller's thread and reads a snapshot. It ends with ERR_LIMIT at its
- * memory limit, and with ERR_TIMEOUT at its deadline or when it is cancelled. Any thread.
+ * time is. A query runs on the caller's thread, with helpers if they are idle, and reads a
+ * snapshot. It ends with ERR_LIMIT at its memory limit, and with ERR_TIMEOUT at its deadline or
+ * when it is cancelled. Any thread.
  */
 #ifndef PROFPULL_STORE_QUERY_QUERY_H
 #define PROFPULL_STORE_QUERY_QUERY_H
@@ -17,10 +18,19 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/labels.h"
+#include "base/metrics.h"
 #include "base/str.h"
 #include "model/selector.h"
 #include "store/query/tree.h"
 #include "store/store.h"
+
+/* Counts the threads that help large queries. All queries share them: a thread is started when a
+ * query takes it, and ends with that. Any thread. */
+struct query_helpers {
+    atomic_uint max; /* may change at any time */
+    atomic_uint busy;
+    struct metric_cell *helped; /* counts the queries that had helpers; may be NULL */
+};
 
 /* The store that a query reads, and the limits of the query. */
 struct query {
@@ -35,7 +45,8 @@ struct query {
     atomic_size_t *damaged; /* counts profiles that cannot be read and were left out; may be NULL */
     struct partial
         *partial; /* notes the files that cannot be read and were left out; may be NULL */
-    struct store_peers peers; /* are asked as well */
+    struct store_peers peers;      /* are asked as well */
+    struct query_helpers *helpers; /* for flame graphs of many profiles; may be NULL */
 };
 
 struct query_range {

@@ -12,6 +12,8 @@ bool query_alive(const struct query *q, struct err *err);
 /* Returns the result of a scan. If a callback has ended the scan with an error, sets err to it and
  * returns false; otherwise returns `scanned`. */
 bool query_ended(bool scanned, const struct err *of_callback, struct err *err);
+/* Counts a profile that is left out because it is damaged. Any thread. */
+void query_count_damaged(const struct query *q);
 /* Returns a random seed for a hash table whose keys come from outside. */
 uint64_t query_seed(void);
 

@@ -1,15 +1,20 @@
 #include "store/query/bodies.h"
-#include "store/query/stacks.h"
+#include "store/query/crew.h"
 
-static bool tree_on_body(void *arg, const struct store_body *body, struct err *err)
+/* Makes the tree, with helpers unless that is NULL. *ret_again is set if the parts of the memory
+ * that the helpers had were too small. */
+static struct tree *read_tree(const struct query *q, const struct query_scope *scope,
+                              const struct query_stacks *which, struct query_helpers *helpers,
+                              bool *ret_again, struct err *err)
 {
-    int64_t sum;
-    for (size_t column = 0; query_next_column(body, &column); column++) {
-        if (!stacks_add(arg, body, column, &sum, err)) {
-            return false;
-        }
+    struct crew *c = crew_new(q, which, helpers, err);
+    struct tree *t = NULL;
+    if (c != NULL && query_each_body(q, scope, which, crew_on_body, c, err)) {
+        t = crew_finish(c, err);
     }
-    return true;
+    *ret_again = t == NULL && err->kind == ERR_LIMIT && crew_had_helpers(c);
+    crew_free(c);
+    return t;
 }
 
 struct tree *query_tree(const struct query *q, const struct query_range *r,
@@ -17,16 +22,20 @@ struct tree *query_tree(const struct query *q, const struct query_range *r,
                         struct err *err)
 {
     struct query_scope scope;
+    bool again;
     if (!query_scope_init(q, &scope, r, type, err)) {
         return NULL;
     }
     scope.by_series = true; /* the order does not change sums, and this one is faster */
-    struct tree *t = tree_new(q->bytes_max / 2, err);
-    struct stacks *s = t == NULL ? NULL : stacks_new(t, which, q->bytes_max / 2, err);
-    if (s == NULL || !query_each_body(q, &scope, which, tree_on_body, s, err)) {
-        t = tree_free(t);
+    size_t damaged = q->damaged != NULL ? atomic_load(q->damaged) : 0;
+    struct tree *t = read_tree(q, &scope, which, q->helpers, &again, err);
+    if (again) {
+        err_clear(err);
+        if (q->damaged != NULL) {
+            atomic_store(q->damaged, damaged); /* they are counted again */
+        }
+        t = read_tree(q, &scope, which, NULL, &again, err);
     }
-    stacks_free(s);
     query_scope_done(&scope);
     return t;
 }

@@ -22,6 +22,13 @@ bool query_ended(bool scanned, const struct err *of_callback, struct err *err)
     return scanned;
 }
 
+void query_count_damaged(const struct query *q)
+{
+    if (q->damaged != NULL) {
+        atomic_fetch_add(q->damaged, 1);
+    }
+}
+
 uint64_t query_seed(void)
 {
     struct rng rng;

@@ -117,6 +117,12 @@ struct stacks *stacks_free(struct stacks *s)
     return NULL;
 }
 
+void stacks_limit(struct stacks *s, size_t work_max)
+{
+    scratch_limit(s->scratch, work_max);
+    s->room.max = work_max;
+}
+
 /* ---- names ----------------------------------------------------------------------------------- */
 
 /* Finds the number of the shown name for a raw name that occurs for the first time. */

@@ -24,6 +24,9 @@ struct stacks *stacks_new(struct tree *t, const struct query_stacks *which, size
                           struct err *err);
 struct stacks *stacks_free(struct stacks *s); /* accepts NULL, returns NULL */
 
+/* Changes work_max. */
+void stacks_limit(struct stacks *s, size_t work_max);
+
 /* The profile that was added last: duration_nanos and period, 0 if it has none. */
 struct stacks_times {
     int64_t duration_ns;

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -306,4 +307,43 @@ func TestQueryDeepFlow(t *testing.T) {
 	expectCall(t, exitUsage, "", "deepflow has no API for services", "query", "services", "--protocol", "deepflow")
 	expectCall(t, exitUsage, "", "deepflow has no API for merged profiles", "query", "merge", "--protocol", "deepflow", "-o", "x")
 	expectCall(t, exitInput, "", "deepflow needs a --service", "query", "top", "--protocol", "deepflow")
+}
+
+// Several threads read the profiles of a large flame graph, if the configuration and the machine have them: the answer is
+// the same. The number changes with the configuration.
+func TestQueryWithHelpers(t *testing.T) {
+	t.Parallel()
+	receive := loop.Host() + ":4040"
+	text := `
+receive: {listen: "` + receive + `", allow_unauthenticated: true}
+query: {threads: %d}
+scrape_configs: []
+write: [{name: local, url: "store://` + filepath.Join(t.TempDir(), "store") + `"}]
+`
+	file := writeConfig(t, fmt.Sprintf(text, 1))
+	p := startFile(t, nil, file)
+	p.waitUp()
+	for i := 0; i < 6; i++ {
+		labels := map[string]string{"__name__": "process_cpu", "service_name": fmt.Sprint("large-", i)}
+		pushAt(t, "http://"+receive, labels, fakepprof.Make("cpu", fakepprof.Options{Functions: 20000, Time: time.Now().Add(-time.Minute)}))
+	}
+	until(t, "profiles to be stored", func() bool { return p.metrics().ledger("local").sent >= 6 })
+	ask := func() string {
+		status, answer := p.get("/pyroscope/render?format=json&from=now-1h&query=process_cpu:cpu:nanoseconds:cpu:nanoseconds{}")
+		require(t, status == 200 && len(answer) > 100000, "%d, %d bytes", status, len(answer))
+		return answer
+	}
+	alone := ask()
+	helped := func() float64 { return p.metrics().sum("profpull_query_helped_total") }
+	expect(t, helped() == 0, "helped with one thread: %v", helped())
+	must(t, os.WriteFile(file, []byte(fmt.Sprintf(text, 2)), 0o600))
+	resp, err := http.Post(p.admin+"/-/reload", "", nil)
+	must(t, err)
+	require(t, resp.StatusCode == 200, "%s: %s", resp.Status, bodyOf(t, resp))
+	expect(t, ask() == alone, "another answer with two threads")
+	want := 1.0
+	if runtime.NumCPU() == 1 {
+		want = 0
+	}
+	expect(t, helped() == want, "helped with two threads: %v, want %v", helped(), want)
 }

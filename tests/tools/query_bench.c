@@ -15,6 +15,7 @@
 #include <string.h>
 #include <sys/resource.h>
 
+#include "base/cgroup.h"
 #include "store/private.h"
 #include "store/query/query.h"
 #include "store/query/rates.h"
@@ -243,8 +244,11 @@ static void ask(const struct bench *b, const struct query_case *c)
     (void)printf("%-28s", c->name);
     for (int i = 0; i < 3; i++) {
         size_t n = 0;
-        struct query q = {
-            .store = b->store, .bytes_max = QUERY_BYTES, .arena = arena_new(QUERY_BYTES)};
+        struct query_helpers helpers = {.max = cgroup_cpus("") - 1};
+        struct query q = {.store = b->store,
+                          .bytes_max = QUERY_BYTES,
+                          .arena = arena_new(QUERY_BYTES),
+                          .helpers = &helpers};
         int64_t start = clock_mono_ms();
         int64_t cpu = cpu_ms();
         if (!c->run(&q, &r, &n, &err)) {
