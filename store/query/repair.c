@@ -131,7 +131,7 @@ struct repairing {
     const struct samples *s;
     struct scratch *scratch;
     struct repair_part *parts;
-    size_t n_ids; /* locations of all deep stacks */
+    size_t n_ids; /* the most locations that all stacks to be compared may have */
     bool renumber;
     uint64_t seed;
     struct deep *stacks;
@@ -188,17 +188,22 @@ static bool may_be_deep(const struct samples *s, size_t depth_min)
     return false;
 }
 
-/* Counts stacks. False if none of them is deep enough, or one is too deep. */
+/* Counts the stacks that may be compared, and their locations. Only stacks that may be deep are
+ * read for it. False if none of them is deep enough, or one is too deep. */
 static bool count_stacks(struct repairing *r, const struct kind *kind)
 {
     bool deep = false;
     for (size_t i = 0; i < r->s->x.entries[PROFILE_SAMPLE].ids.n; i++) {
         struct sample sample = sample_at(r->s, i);
-        size_t n = count_locations(r->s, &sample);
+        size_t n = most_locations(sample.message);
         if (n >= SUFFIX) {
             r->n_stacks++;
             r->n_ids += n;
         }
+        if (n < kind->depth_min) {
+            continue;
+        }
+        n = count_locations(r->s, &sample);
         deep = deep || n >= kind->depth_min;
         if (kind->depth_max != 0 && n > kind->depth_max) {
             return false;
@@ -234,21 +239,26 @@ static bool read_stacks(struct repairing *r)
     size_t at = 0;
     for (uint32_t i = 0; i < r->s->x.entries[PROFILE_SAMPLE].ids.n; i++) {
         struct sample sample = sample_at(r->s, i);
-        size_t n = count_locations(r->s, &sample);
+        size_t n = 0;
+        if (most_locations(sample.message) < SUFFIX) {
+            continue;
+        }
+        for (struct sample_ids ids = sample_ids_of(&sample); sample_ids_next(&ids, r->s, &place);) {
+            places[n++] = (uint32_t)place;
+        }
         if (n < SUFFIX) {
             continue;
         }
         struct deep *d = &r->stacks[at];
         *d = (struct deep){places, suffixes + at++ * SUFFIX, (uint32_t)n, i};
-        for (struct sample_ids ids = sample_ids_of(&sample); sample_ids_next(&ids, r->s, &place);) {
-            *places++ = (uint32_t)place;
-        }
+        places += n;
         for (size_t k = 0; k < SUFFIX; k++) {
             place = d->places[n - SUFFIX + k];
             suffixes[(at - 1) * SUFFIX + k] =
                 __builtin_bswap64(r->renumber ? place + 1 : locations->at[place]);
         }
     }
+    r->n_stacks = at;
     return true;
 }
 
