@@ -276,7 +276,7 @@ static bool draw(struct graph *g, int64_t max_nodes, struct sv type, struct aren
     if (!choose(g, max_nodes, arena, err) || !layout_init(&l, g->tree, err)) {
         return false;
     }
-    bool ok = sum_calls(g, &l, err);
+    bool ok = layout_order(&l, g->tree, l.total, LAYOUT_ALL, err) && sum_calls(g, &l, err);
     layout_done(&l);
     if (!ok) {
         return false;

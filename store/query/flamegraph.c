@@ -24,8 +24,7 @@ struct drawing {
     size_t sides;
     const int64_t *self[SIDES_MAX]; /* self of each node, for each side */
     const int64_t *total[SIDES_MAX];
-    const int64_t *key; /* the totals that max_nodes is applied to */
-    int64_t threshold;
+    int64_t *cut[SIDES_MAX]; /* the sum of the children of each node that are not drawn */
     int64_t *end[SIDES_MAX]; /* by level: the right end of the next bar */
     size_t *bars; /* by level: the number of bars counted, then the number still to be written */
     uint32_t *number; /* by name: 1 + its index in the result; 0 if it is not in the result yet */
@@ -80,23 +79,14 @@ static void put_bar(struct drawing *d, size_t level, const struct bar *bar)
     }
 }
 
-static bool is_drawn(const struct drawing *d, uint32_t node)
-{
-    return d->key[node] >= d->threshold;
-}
-
 /* Draws the children of a node that are cut, as one bar on its right. */
 static void put_other(struct drawing *d, uint32_t node, size_t level)
 {
     struct bar bar = {.name = d->other};
     bool any = false;
-    for (uint32_t i = d->l->start[node]; i < d->l->start[node + 1]; i++) {
-        uint32_t kid = d->l->kids[i];
-        for (size_t side = 0; side < d->sides && !is_drawn(d, kid); side++) {
-            int64_t total = d->total[side][kid] > 0 ? d->total[side][kid] : 0;
-            bar.total[side] = tree_plus(bar.total[side], total);
-            any = any || total > 0;
-        }
+    for (size_t side = 0; side < d->sides; side++) {
+        bar.total[side] = bar.self[side] = d->cut[side][node];
+        any = any || bar.total[side] > 0;
     }
     if (!any) {
         return;
@@ -104,7 +94,6 @@ static void put_other(struct drawing *d, uint32_t node, size_t level)
     for (size_t side = 0; side < d->sides; side++) {
         d->end[side][level] = minus(d->end[side][level], bar.total[side]);
         bar.x[side] = d->end[side][level];
-        bar.self[side] = bar.total[side];
     }
     put_bar(d, level + 1, &bar);
 }
@@ -134,10 +123,8 @@ static bool walk(struct drawing *d, struct err *err)
         return false;
     }
     while ((event = layout_walk_next(&w, &node, &level)) != LAYOUT_END) {
-        if (event == LAYOUT_ENTER && (node == 0 || is_drawn(d, node))) {
+        if (event == LAYOUT_ENTER) {
             put_node(d, node, level);
-        } else if (event == LAYOUT_ENTER) {
-            layout_walk_skip(&w);
         }
     }
     layout_walk_done(&w);
@@ -206,7 +193,7 @@ static void code_offsets(struct drawing *d)
     }
 }
 
-static bool draw(struct drawing *d, struct err *err)
+static bool draw_bars(struct drawing *d, struct err *err)
 {
     /* The bars for cut children may need one level more than the tree has. */
     size_t levels = d->l->depth + 1;
@@ -234,6 +221,25 @@ static bool draw(struct drawing *d, struct err *err)
     return ok;
 }
 
+/* Draws the root and the nodes whose values are not below the max_nodes-th largest one from the
+ * node `first` on. values: by node. */
+static bool draw(struct drawing *d, struct layout *l, const int64_t *values, size_t first,
+                 int64_t max_nodes, struct err *err)
+{
+    int64_t least;
+    d->l = l;
+    bool ok = layout_threshold(values + first, l->n - first, max_nodes, &least, err) &&
+              layout_order(l, d->t, values, least, err);
+    for (size_t side = 0; ok && side < d->sides; side++) {
+        d->cut[side] = layout_cut(l, d->t, d->total[side], values, least);
+        ok = d->cut[side] != NULL || err_memory(err);
+    }
+    ok = ok && draw_bars(d, err);
+    free(d->cut[0]);
+    free(d->cut[1]);
+    return ok;
+}
+
 bool tree_flamegraph(const struct tree *t, int64_t max_nodes, struct arena *arena,
                      struct flamegraph *ret, struct err *err)
 {
@@ -243,15 +249,13 @@ bool tree_flamegraph(const struct tree *t, int64_t max_nodes, struct arena *aren
     }
     struct drawing d = {
         .t = t,
-        .l = &l,
         .sides = 1,
         .self = {t->self},
         .total = {l.total},
-        .key = l.total,
         .arena = arena,
         .result = ret,
     };
-    bool ok = layout_threshold(l.total + 1, l.n - 1, max_nodes, &d.threshold, err) && draw(&d, err);
+    bool ok = draw(&d, &l, l.total, 1, max_nodes, err);
     if (ok) {
         ret->total = l.total[0];
     }
@@ -345,16 +349,14 @@ static bool draw_both(struct both *b, const struct tree *right, int64_t max_node
     if (!layout_init(&l, b->t, err)) {
         return false;
     }
-    struct drawing d = {.t = b->t, .l = &l, .sides = 2, .arena = arena, .result = ret};
+    struct drawing d = {.t = b->t, .sides = 2, .arena = arena, .result = ret};
     bool ok = fill_right(b, right, l.total, err);
     if (ok) {
         d.self[0] = b->t->self;
         d.self[1] = b->self;
         d.total[0] = l.total;
         d.total[1] = b->total;
-        d.key = b->key;
-        ok = layout_threshold(b->key, l.n, max_nodes, &d.threshold, err) && draw(&d, err) &&
-             keep_names(ret, arena, err);
+        ok = draw(&d, &l, b->key, 0, max_nodes, err) && keep_names(ret, arena, err);
     }
     if (ok) {
         ret->left = l.total[0];

@@ -17,16 +17,22 @@ static int compare_names(const void *a, const void *b)
     return sv_cmp(x->name, y->name);
 }
 
-/* Ranks the names in byte order. */
-static bool rank_names(const struct tree *t, uint32_t *ret_rank)
+/* Ranks the names of so many nodes in byte order. Names of other nodes have no rank. Returns false
+ * if out of memory. */
+static bool rank_names(const struct tree *t, const uint32_t *nodes, size_t n_nodes,
+                       uint32_t *ret_rank)
 {
-    size_t n = t->names.n;
-    struct named *names = calloc(n + 1, sizeof(*names));
+    size_t n = 0;
+    struct named *names = calloc(t->names.n + 1, sizeof(*names));
     if (names == NULL) {
         return false;
     }
-    for (size_t i = 0; i < n; i++) {
-        names[i] = (struct named){tree_name_of(t, (uint32_t)i), (uint32_t)i};
+    for (size_t i = 0; i < n_nodes; i++) {
+        uint32_t name = tree_edge_of(t, nodes[i])->name;
+        if (ret_rank[name] == 0) {
+            ret_rank[name] = 1;
+            names[n++] = (struct named){tree_name_of(t, name), name};
+        }
     }
     qsort(names, n, sizeof(*names), compare_names);
     for (size_t i = 0; i < n; i++) {
@@ -58,58 +64,96 @@ static void sort_nodes(const uint32_t *from, size_t n, const uint32_t *key_of_no
 }
 
 struct order {
-    uint32_t *rank;  /* the rank of each name in byte order */
-    uint32_t *key;   /* of each node: first the rank of its name, then its parent */
+    size_t n;        /* ordered nodes, without the root */
+    uint32_t *rank;  /* by name: its rank in byte order */
+    uint32_t *key;   /* of each node: first its level, then the rank of its name, then its parent */
     uint32_t *nodes; /* in order of their ranks */
     uint32_t *start; /* by rank: where its nodes begin */
 };
 
 static void fill(struct layout *l, const struct tree *t, struct order *o)
 {
-    for (uint32_t i = 1; i < l->n; i++) {
-        o->key[i] = o->rank[tree_edge_of(t, i)->name];
-        l->kids[i - 1] = i;
+    for (size_t i = 0; i < o->n; i++) {
+        o->key[l->kids[i]] = o->rank[tree_edge_of(t, l->kids[i])->name];
     }
-    sort_nodes(l->kids, l->n - 1, o->key, t->names.n, o->start, o->nodes);
-    for (uint32_t i = 1; i < l->n; i++) {
-        o->key[i] = tree_edge_of(t, i)->parent;
+    sort_nodes(l->kids, o->n, o->key, t->names.n, o->start, o->nodes);
+    for (size_t i = 0; i < o->n; i++) {
+        o->key[l->kids[i]] = tree_edge_of(t, l->kids[i])->parent;
     }
-    sort_nodes(o->nodes, l->n - 1, o->key, l->n, l->start, l->kids);
-    /* Finds the level of each node, in the array of keys, which is no longer needed. */
-    o->key[0] = 1;
+    sort_nodes(o->nodes, o->n, o->key, l->n, l->start, l->kids);
+}
+
+/* Finds the level of each node: a parent comes before its children. Nodes that have no place have
+ * the level 0, and so has the root. */
+static void find_depth(struct layout *l, const struct tree *t, const uint32_t *nodes, size_t n,
+                       uint32_t *level)
+{
     l->depth = 1;
-    for (uint32_t i = 1; i < l->n; i++) {
-        o->key[i] = o->key[tree_edge_of(t, i)->parent] + 1;
-        l->depth = o->key[i] > l->depth ? o->key[i] : l->depth;
+    for (size_t i = 0; i < n; i++) {
+        level[nodes[i]] = level[tree_edge_of(t, nodes[i])->parent] + 1;
+        size_t levels = (size_t)level[nodes[i]] + 1;
+        l->depth = levels > l->depth ? levels : l->depth;
     }
 }
 
 bool layout_init(struct layout *l, const struct tree *t, struct err *err)
 {
     size_t n = tree_size(t);
-    size_t names = t->names.n;
     *l = (struct layout){.n = n};
-    if (!tree_room(t, n * (sizeof(int64_t) + 4 * sizeof(uint32_t)) + names * sizeof(struct named),
+    if (!tree_room(t,
+                   n * (sizeof(int64_t) + 4 * sizeof(uint32_t)) + t->names.n * sizeof(struct named),
                    err)) {
         return false;
     }
     l->total = calloc(n, sizeof(*l->total));
-    l->start = calloc(n + 1, sizeof(*l->start));
-    l->kids = calloc(n, sizeof(*l->kids));
+    if (l->total == NULL) {
+        return err_memory(err);
+    }
+    tree_totals(t, l->total);
+    return true;
+}
+
+/* Returns the number of nodes that are to be ordered, without the root. If ret is not NULL, lists
+ * them. */
+static size_t list_nodes(const struct layout *l, const int64_t *values, int64_t least,
+                         uint32_t *ret)
+{
+    size_t n = 0;
+    for (uint32_t i = 1; i < l->n; i++) {
+        if (values[i] >= least) {
+            if (ret != NULL) {
+                ret[n] = i;
+            }
+            n++;
+        }
+    }
+    return n;
+}
+
+bool layout_order(struct layout *l, const struct tree *t, const int64_t *values, int64_t least,
+                  struct err *err)
+{
+    size_t names = t->names.n;
     struct order o = {
+        .n = list_nodes(l, values, least, NULL),
         .rank = calloc(names + 1, sizeof(uint32_t)),
-        .key = calloc(n, sizeof(uint32_t)),
-        .nodes = calloc(n, sizeof(uint32_t)),
+        .key = calloc(l->n, sizeof(uint32_t)),
         .start = calloc(names + 1, sizeof(uint32_t)),
     };
-    bool ok = l->total != NULL && l->start != NULL && l->kids != NULL && o.rank != NULL &&
-              o.key != NULL && o.nodes != NULL && o.start != NULL && rank_names(t, o.rank);
+    o.nodes = calloc(o.n + 1, sizeof(uint32_t));
+    l->start = calloc(l->n + 1, sizeof(*l->start));
+    l->kids = calloc(o.n + 1, sizeof(*l->kids));
+    bool ok = l->start != NULL && l->kids != NULL && o.rank != NULL && o.key != NULL &&
+              o.nodes != NULL && o.start != NULL;
     if (ok) {
-        tree_totals(t, l->total);
+        (void)list_nodes(l, values, least, l->kids);
+        find_depth(l, t, l->kids, o.n, o.key);
+        ok = rank_names(t, l->kids, o.n, o.rank);
+    }
+    if (ok) {
         fill(l, t, &o);
     } else {
         err_memory(err);
-        layout_done(l);
     }
     free(o.rank);
     free(o.key);
@@ -183,6 +227,19 @@ bool layout_threshold(const int64_t *totals, size_t n, int64_t max_nodes, int64_
     return true;
 }
 
+int64_t *layout_cut(const struct layout *l, const struct tree *t, const int64_t *totals,
+                    const int64_t *values, int64_t least)
+{
+    int64_t *cut = calloc(l->n, sizeof(*cut));
+    for (uint32_t i = 1; cut != NULL && i < l->n; i++) {
+        if (values[i] < least && totals[i] > 0) {
+            int64_t *of_parent = &cut[tree_edge_of(t, i)->parent];
+            *of_parent = tree_plus(*of_parent, totals[i]);
+        }
+    }
+    return cut;
+}
+
 /* ---- the walk -------------------------------------------------------------------------------- */
 
 bool layout_walk_init(struct layout_walk *w, const struct layout *l, struct err *err)
@@ -225,9 +282,4 @@ enum layout_event layout_walk_next(struct layout_walk *w, uint32_t *ret_node, si
     *ret_node = top->node;
     *ret_level = w->level;
     return LAYOUT_LEAVE;
-}
-
-void layout_walk_skip(struct layout_walk *w)
-{
-    w->level--;
 }

@@ -19,26 +19,9 @@ static void put_node(struct buf *out, struct sv name, int64_t self, size_t child
     put_uvarint(out, children);
 }
 
-/* Returns how many children of a node are kept, and sums up the totals of the others. */
-static size_t cut(const struct layout *l, uint32_t node, int64_t threshold, int64_t *ret_other)
-{
-    size_t kept = 0;
-    *ret_other = 0;
-    for (uint32_t i = l->start[node]; i < l->start[node + 1]; i++) {
-        int64_t total = l->total[l->kids[i]];
-        if (total >= threshold) {
-            kept++;
-        } else if (total > 0) {
-            *ret_other = tree_plus(*ret_other, total);
-        }
-    }
-    return kept;
-}
-
-static void write_nodes(const struct tree *t, struct layout_walk *w, int64_t threshold,
+static void write_nodes(const struct tree *t, struct layout_walk *w, const int64_t *cut,
                         struct buf *out)
 {
-    const struct layout *l = w->l;
     enum layout_event event;
     uint32_t node;
     size_t level;
@@ -46,35 +29,42 @@ static void write_nodes(const struct tree *t, struct layout_walk *w, int64_t thr
         if (event == LAYOUT_LEAVE) {
             continue;
         }
-        if (node > 0 && l->total[node] < threshold) {
-            layout_walk_skip(w);
-            continue;
-        }
-        int64_t other;
-        size_t kept = cut(l, node, threshold, &other);
+        size_t kept = w->l->start[node + 1] - w->l->start[node];
         struct sv name = node == 0 ? SV("") : tree_name_of(t, tree_edge_of(t, node)->name);
-        put_node(out, name, t->self[node], kept + (other > 0));
-        if (other > 0) {
-            put_node(out, SV("other"), other, 0);
+        put_node(out, name, t->self[node], kept + (cut[node] > 0));
+        if (cut[node] > 0) {
+            put_node(out, SV("other"), cut[node], 0);
         }
     }
+}
+
+/* Writes the nodes whose totals are not below the least one. */
+static bool write_tree(const struct tree *t, struct layout *l, int64_t least, struct buf *out,
+                       struct err *err)
+{
+    struct layout_walk w = {.level = 0};
+    bool ok = layout_order(l, t, l->total, least, err) && layout_walk_init(&w, l, err);
+    int64_t *cut = ok ? layout_cut(l, t, l->total, l->total, least) : NULL;
+    if (cut != NULL) {
+        write_nodes(t, &w, cut, out);
+        ok = buf_ok(out) || err_set(err, ERR_LIMIT, "a tree of more than %zu bytes", out->max);
+    } else if (ok) {
+        ok = err_memory(err);
+    }
+    free(cut);
+    layout_walk_done(&w);
+    return ok;
 }
 
 bool tree_bytes(const struct tree *t, int64_t max_nodes, struct buf *out, struct err *err)
 {
     struct layout l;
-    struct layout_walk w = {.level = 0};
-    int64_t threshold;
+    int64_t least;
     if (!layout_init(&l, t, err)) {
         return false;
     }
-    bool ok = layout_threshold(l.total + 1, l.n - 1, max_nodes, &threshold, err) &&
-              layout_walk_init(&w, &l, err);
-    if (ok && l.total[0] > 0) {
-        write_nodes(t, &w, threshold, out);
-        ok = buf_ok(out) || err_set(err, ERR_LIMIT, "a tree of more than %zu bytes", out->max);
-    }
-    layout_walk_done(&w);
+    bool ok = layout_threshold(l.total + 1, l.n - 1, max_nodes, &least, err) &&
+              (l.total[0] <= 0 || write_tree(t, &l, least, out, err));
     layout_done(&l);
     return ok;
 }
@@ -142,7 +132,7 @@ bool tree_functions(const struct tree *t, struct arena *arena, struct tree_funct
     }
     bool ok = layout_init(&l, t, err);
     if (ok) {
-        ok = layout_walk_init(&w, &l, err);
+        ok = layout_order(&l, t, l.total, LAYOUT_ALL, err) && layout_walk_init(&w, &l, err);
         if (ok) {
             sum_functions(t, &w, on_path, at);
             layout_walk_done(&w);
