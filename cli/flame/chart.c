@@ -4,9 +4,6 @@
 #include <string.h>
 #include <strings.h>
 
-/* Level of a node that is not below the root of the chart. */
-#define OUTSIDE UINT32_MAX
-
 bool chart_matches(struct sv name, struct sv text)
 {
     if (text.n == 0) {
@@ -34,55 +31,47 @@ struct seen {
 struct work {
     const struct tree *tree;
     const struct chart_options *options;
-    uint32_t *levels; /* level of each node, or OUTSIDE */
+    uint32_t *levels; /* of tree_levels() */
     bool *matched;    /* by node: it or one of its callers matches; NULL without a search */
     struct seen *seen;
     size_t n_seen;
     int64_t least; /* nodes of a smaller total are not drawn */
 };
 
-static void note_match(struct work *w, struct chart *c, uint32_t i, const struct tree_node *node)
+static void note_match(struct work *w, struct chart *c, uint32_t i)
 {
-    if (w->matched == NULL) {
-        return;
-    }
-    bool above = i != w->options->root && w->matched[node->parent];
-    w->matched[i] = above || chart_matches(node->name, w->options->search);
+    struct tree_node node = tree_node(w->tree, i);
+    bool above = i != w->options->root && w->matched[node.parent];
+    w->matched[i] = above || chart_matches(node.name, w->options->search);
     if (w->matched[i] && !above) {
-        c->matched += node->total;
+        c->matched += node.total;
     }
 }
 
-/* Sets the level of a node, whose caller has one. Returns false if the node is not drawn because it
- * is not below the root of the chart, or because its value is not positive. */
-static bool set_level(const struct work *w, uint32_t i, const struct tree_node *node)
+static void note_seen(struct work *w, uint32_t i)
 {
-    uint32_t above = i == 0 ? OUTSIDE : w->levels[node->parent];
-    w->levels[i] = above == OUTSIDE ? OUTSIDE : above + 1;
-    if (i == w->options->root) {
-        w->levels[i] = 0;
-    }
-    return w->levels[i] != OUTSIDE && node->total > 0;
+    struct tree_node node = tree_node(w->tree, i);
+    w->seen[w->n_seen++] = (struct seen){.name = node.name,
+                                         .total = node.total,
+                                         .node = i,
+                                         .parent = node.parent,
+                                         .level = w->levels[i]};
 }
 
-/* Visits every node below the root of the chart, callers first. */
+/* Visits every node below the root of the chart that has a positive value, callers first. Most
+ * nodes of a large tree are too narrow to be drawn, so only their totals and levels are read. */
 static void visit_nodes(struct work *w, struct chart *c)
 {
     size_t n = tree_size(w->tree);
+    const int64_t *totals = tree_node_totals(w->tree);
+    c->depth = tree_levels(w->tree, w->options->root, w->levels);
     for (uint32_t i = 0; i < n; i++) {
-        struct tree_node node = tree_node(w->tree, i);
-        if (!set_level(w, i, &node)) {
-            continue;
+        bool drawn = totals[i] >= w->least && w->levels[i] < CHART_LEVELS_MAX;
+        if (w->matched != NULL && totals[i] > 0 && w->levels[i] != TREE_OUTSIDE) {
+            note_match(w, c, i);
         }
-        uint32_t level = w->levels[i];
-        c->depth = level >= c->depth ? level + 1 : c->depth;
-        note_match(w, c, i, &node);
-        if (node.total >= w->least && level < CHART_LEVELS_MAX) {
-            w->seen[w->n_seen++] = (struct seen){.name = node.name,
-                                                 .total = node.total,
-                                                 .node = i,
-                                                 .parent = node.parent,
-                                                 .level = level};
+        if (drawn) {
+            note_seen(w, i);
         }
     }
 }

@@ -39,14 +39,13 @@ static void put_foot(const struct flame_options *o, const struct chart *c, size_
     }
 }
 
-bool flame_print(struct tree *t, const struct flame_options *options,
+bool flame_print(const struct tree *t, const struct flame_options *options,
                  const struct terminal *terminal, struct buf *out, struct err *err)
 {
     struct chart chart;
     struct chart_options how = {.columns = draw_columns(terminal),
                                 .search = sv_from(options->search)};
     struct arena *arena = arena_new(CHART_BYTES_MAX);
-    tree_sum(t);
     if (arena == NULL || !chart_make(t, &how, arena, &chart, err)) {
         arena_free(arena);
         return arena == NULL ? err_memory(err) : false;
@@ -124,9 +123,8 @@ static void put_nodes(const struct tree *t, const struct kin *kin, struct buf *o
     }
 }
 
-bool flame_json(struct tree *t, const char *unit, struct buf *out, struct err *err)
+bool flame_json(const struct tree *t, const char *unit, struct buf *out, struct err *err)
 {
-    tree_sum(t);
     struct kin *kin = kin_of(t);
     if (kin == NULL) {
         return err_memory(err);

@@ -11,12 +11,14 @@ struct flame_options {
     size_t depth;       /* levels to print; 0: all */
 };
 
-/* Appends a flame graph: a line about it, a line for each level, and lines about what was left out.
- * The tree is changed only by tree_sum(). */
-bool flame_print(struct tree *t, const struct flame_options *options,
+/* The caller of both functions has called tree_sum(). */
+
+/* Appends a flame graph: a line about it, a line for each level, and lines about what was left
+ * out. */
+bool flame_print(const struct tree *t, const struct flame_options *options,
                  const struct terminal *terminal, struct buf *out, struct err *err);
 /* Appends the tree as JSON: {"unit":..., "total":..., "root": {"name", "self", "total",
  * "children"}}. Children whose total is not positive are left out. */
-bool flame_json(struct tree *t, const char *unit, struct buf *out, struct err *err);
+bool flame_json(const struct tree *t, const char *unit, struct buf *out, struct err *err);
 
 #endif

@@ -14,8 +14,11 @@
 /* Stands for the leaf of a stack that is not selected. No node has this number. */
 #define NO_LEAF (UINT32_MAX - 1)
 /* The number of samples whose stacks are looked up together, so that the memory of one is loaded
- * while the keys of the others are computed. */
+ * while the others are computed. */
 #define BATCH 16
+
+/* The number of names that are compared before a name is looked up in a table. */
+#define AHEAD 4
 
 /* A name as profiles have it. */
 struct raw_name {
@@ -43,8 +46,10 @@ struct stacks {
     size_t names_cap;
     /* by function: 1 + the number of its name; 0 if it was not looked up yet */
     uint32_t *functions;
-    uint32_t *path; /* places of the locations of the current stack, the leaf first */
+    uint32_t *path; /* places of the locations of a batch of samples, the leaf first */
     size_t path_cap;
+    uint32_t *line; /* names of stacks that may be new, the outermost first */
+    size_t line_cap;
     struct buf room; /* for a name */
     bool wants_times;
     struct stacks_times times;
@@ -135,18 +140,27 @@ static bool clean_name(struct stacks *s, struct sv raw, uint32_t *ret)
     return tree_name(s->tree, name, ret, s->err);
 }
 
-/* Finds the raw name that followed the last one earlier, if it is this one: profiles of a program
- * have their names in nearly the same order, so that most names need no table. */
+static bool is_raw(const struct stacks *s, uint32_t i, struct sv raw)
+{
+    size_t n;
+    const char *text = merge_table_get(&s->raw, i, &n);
+    return n == raw.n && (n == 0 || memcmp(text, raw.p, n) == 0);
+}
+
+/* Finds a raw name among the next ones that followed the last one earlier: profiles of a program
+ * have their names in nearly the same order, though not each has all of them, so that most names
+ * need no table. */
 static bool is_next_raw(const struct stacks *s, struct sv raw, uint32_t *ret)
 {
     uint32_t next = s->raw.n == 0 ? 0 : s->raw_names[s->last_raw].next;
-    size_t n;
-    if (next == 0) {
-        return false;
+    for (int i = 0; i < AHEAD && next != 0; i++) {
+        *ret = next - 1;
+        if (is_raw(s, next - 1, raw)) {
+            return true;
+        }
+        next = s->raw_names[next - 1].next;
     }
-    const char *text = merge_table_get(&s->raw, next - 1, &n);
-    *ret = next - 1;
-    return n == raw.n && (n == 0 || memcmp(text, raw.p, n) == 0);
+    return false;
 }
 
 /* Finds a raw name in the table, or adds it. */
@@ -164,7 +178,8 @@ static bool find_raw(struct stacks *s, struct sv raw, uint32_t *ret)
         return false;
     }
     if (s->raw.n > before) {
-        names[*ret] = (struct raw_name){.next = 0};
+        /* A new name is inserted before the name that has followed the last one so far. */
+        names[*ret] = (struct raw_name){.next = before == 0 ? 0 : names[s->last_raw].next};
         if (!clean_name(s, raw, &names[*ret].clean)) {
             merge_table_truncate(&s->raw, before);
             return false;
@@ -334,6 +349,8 @@ static bool read_locations(struct stacks *s)
     s->names_cap = n;
     s->path = NULL;
     s->path_cap = 0;
+    s->line = NULL;
+    s->line_cap = 0;
     if (s->frames == NULL || s->names == NULL || s->functions == NULL) {
         return err_memory(s->err);
     }
@@ -360,120 +377,181 @@ static inline struct pprof_key fold_location(struct pprof_key key, const struct 
     return key;
 }
 
-/* Adds packed locations to the key of a stack, and their number to *n. Values that do not change
- * are in local variables, so that the loop stays in registers. */
-static struct pprof_key fold_packed(const struct stacks *s, struct sv packed, struct pprof_key key,
-                                    size_t *n)
+/* A sample with the key and the path of its stack. */
+struct keyed {
+    struct sample sample;
+    struct pprof_key key;
+    size_t at; /* where its locations begin in the path */
+    size_t n;  /* locations */
+};
+
+/* Adds packed locations to the key of a stack, and their places to the path, which has room for
+ * them. Values that do not change are in local variables, so that the loop stays in registers. */
+static void fold_packed(const struct stacks *s, struct sv packed, struct keyed *k)
 {
     const struct pprof_ids ids = s->samples.x.entries[PROFILE_LOCATION].ids;
     const struct frames *frames = s->frames;
     struct wire_numbers numbers = {packed.p, packed.p + packed.n};
-    size_t found = 0;
+    struct pprof_key key = k->key;
+    uint32_t *path = s->path + k->at;
+    size_t n = k->n;
     uint64_t id;
     while (wire_numbers_next(&numbers, &id)) {
         size_t place;
         if (pprof_ids_find(&ids, id, &place)) {
             key = fold_location(key, &frames[place].key);
-            found++;
+            path[n++] = (uint32_t)place;
         }
     }
-    *n += found;
-    return key;
+    k->key = key;
+    k->n = n;
 }
 
-/* Returns the key of a sample's stack, and sets the number of its locations. */
-static struct pprof_key key_stack(const struct stacks *s, const struct sample *sample,
-                                  size_t *ret_n)
+/* Makes room for n more places after the first `used` ones of the path. */
+static bool grow_path(struct stacks *s, size_t used, size_t n)
 {
-    struct wire_reader r = wire_reader_of(sample->message);
-    struct wire_field f = {.number = 0};
-    struct repair_part part = missing_part(s, sample);
-    struct pprof_key key = {{s->seed, ~s->seed}};
-    *ret_n = part.n;
-    if (sample->ids.p != NULL) {
-        key = fold_packed(s, sample->ids, key, ret_n);
+    if (used + n <= s->path_cap) {
+        return true;
     }
-    while (sample->ids.p == NULL && wire_next(&r, &f)) {
+    size_t cap = 2 * (used + n);
+    uint32_t *path =
+        scratch_grow(s->scratch, s->path, s->path_cap * sizeof(*path), cap * sizeof(*path));
+    if (path == NULL) {
+        return err_memory(s->err);
+    }
+    s->path = path;
+    s->path_cap = cap;
+    return true;
+}
+
+/* Reads the locations of a sample behind those of the path, and computes the key of its stack. */
+static bool read_stack(struct stacks *s, struct keyed *k)
+{
+    struct repair_part part = missing_part(s, &k->sample);
+    struct wire_reader r = wire_reader_of(k->sample.message);
+    struct wire_field f = {.number = 0};
+    /* Each location takes at least one byte. */
+    size_t most = k->sample.ids.p != NULL ? k->sample.ids.n : k->sample.message.n;
+    k->key = (struct pprof_key){{s->seed, ~s->seed}};
+    k->n = 0;
+    if (!grow_path(s, k->at, most + part.n)) {
+        return false;
+    }
+    if (k->sample.ids.p != NULL) {
+        fold_packed(s, k->sample.ids, k);
+    }
+    while (k->sample.ids.p == NULL && wire_next(&r, &f)) {
         if (f.number == SAMPLE_LOCATION_ID) {
-            key = fold_packed(s, f.bytes, key, ret_n);
+            fold_packed(s, f.bytes, k);
         }
     }
     for (uint32_t i = 0; i < part.n; i++) {
-        key = fold_location(key, &s->frames[part.at[i]].key);
-    }
-    return key;
-}
-
-static bool read_path(struct stacks *s, const struct sample *sample, size_t n)
-{
-    struct sample_ids ids = sample_ids_of(sample);
-    struct repair_part part = missing_part(s, sample);
-    size_t place;
-    size_t at = 0;
-    if (n > s->path_cap) {
-        uint32_t *path =
-            scratch_grow(s->scratch, s->path, s->path_cap * sizeof(*path), 2 * n * sizeof(*path));
-        if (path == NULL) {
-            return err_memory(s->err);
-        }
-        s->path = path;
-        s->path_cap = 2 * n;
-    }
-    while (at < n && sample_ids_next(&ids, &s->samples, &place)) {
-        s->path[at++] = (uint32_t)place;
-    }
-    if (part.n > 0) {
-        memcpy(s->path + at, part.at, part.n * sizeof(*s->path));
+        k->key = fold_location(k->key, &s->frames[part.at[i]].key);
+        s->path[k->at + k->n++] = part.at[i];
     }
     return true;
 }
 
-/* Returns true if the stack begins with the call site. */
-static bool is_at_site(const struct stacks *s, size_t n)
-{
-    size_t depth = 0;
-    for (size_t i = n; i > 0 && depth < s->which->n_call_site; i--) {
-        const struct frames *f = &s->frames[s->path[i - 1]];
-        for (size_t j = 0; j < f->n && depth < s->which->n_call_site; j++) {
-            if (s->names[f->at + j] != s->site[depth++]) {
-                return false;
-            }
-        }
-    }
-    return depth == s->which->n_call_site;
-}
+/* ---- samples --------------------------------------------------------------------------------- */
 
-/* Finds the node of a stack that occurs for the first time. */
-static bool find_leaf(struct stacks *s, const struct sample *sample, size_t n, uint32_t *ret)
-{
-    uint32_t node = 0;
-    if (!read_path(s, sample, n)) {
-        return false;
-    }
-    if (!is_at_site(s, n)) {
-        *ret = NO_LEAF;
-        return true;
-    }
-    for (size_t i = n; i > 0; i--) {
-        const struct frames *f = &s->frames[s->path[i - 1]];
-        for (size_t j = 0; j < f->n; j++) {
-            if (!tree_child(s->tree, node, s->names[f->at + j], &node, s->err)) {
-                return false;
-            }
-        }
-    }
-    *ret = node;
-    return true;
-}
-
-/* A sample with the key of its stack. */
-struct keyed {
-    struct sample sample;
-    struct pprof_key key;
-    size_t n; /* locations */
+/* The samples that are read together. The nodes of new stacks are looked up together, too. */
+struct batch {
+    struct keyed at[BATCH];
+    size_t n;
+    size_t fresh[BATCH]; /* indexes of samples whose stacks may be new */
+    struct tree_path paths[BATCH];
+    size_t n_fresh;
 };
 
-static bool add_sample(struct stacks *s, const struct keyed *k, int64_t *sum)
+/* Returns the number of names of a sample's stack. */
+static size_t count_names(const struct stacks *s, const struct keyed *k)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < k->n; i++) {
+        n += s->frames[s->path[k->at + i]].n;
+    }
+    return n;
+}
+
+/* Writes the names of a stack, the outermost first. Returns their number. */
+static size_t list_names(const struct stacks *s, const struct keyed *k, uint32_t *ret)
+{
+    size_t n = 0;
+    for (size_t i = k->n; i > 0; i--) {
+        const struct frames *f = &s->frames[s->path[k->at + i - 1]];
+        for (size_t j = 0; j < f->n; j++) {
+            ret[n++] = s->names[f->at + j];
+        }
+    }
+    return n;
+}
+
+/* Makes room for the names of all stacks that may be new. */
+static bool grow_line(struct stacks *s, const struct batch *b)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < b->n_fresh; i++) {
+        n += count_names(s, &b->at[b->fresh[i]]);
+    }
+    if (n > s->line_cap) {
+        uint32_t *line = scratch_array(s->scratch, 2 * n, sizeof(*line));
+        if (line == NULL) {
+            return err_memory(s->err);
+        }
+        s->line = line;
+        s->line_cap = 2 * n;
+    }
+    return true;
+}
+
+/* Returns true if a path begins with the call site. */
+static bool is_at_site(const struct stacks *s, const struct tree_path *path)
+{
+    size_t n = s->which->n_call_site;
+    return path->n >= n && (n == 0 || memcmp(path->names, s->site, n * sizeof(*s->site)) == 0);
+}
+
+/* Follows the paths of all stacks that may be new. */
+static bool follow_paths(struct stacks *s, struct batch *b)
+{
+    if (!grow_line(s, b)) {
+        return false;
+    }
+    uint32_t *at = s->line;
+    for (size_t i = 0; i < b->n_fresh; i++) {
+        size_t n = list_names(s, &b->at[b->fresh[i]], at);
+        b->paths[i] = (struct tree_path){.names = at, .n = (uint32_t)n};
+        at += n;
+    }
+    tree_follow(s->tree, b->paths, b->n_fresh);
+    return true;
+}
+
+static void add_value(struct stacks *s, uint32_t leaf, const struct keyed *k, int64_t *sum)
+{
+    if (leaf != NO_LEAF) {
+        tree_add(s->tree, leaf, k->sample.value);
+        *sum = tree_plus(*sum, k->sample.value);
+    }
+}
+
+/* Adds the values of stacks that are known, and lists the other ones. */
+static void add_known(struct stacks *s, struct batch *b, int64_t *sum)
+{
+    uint32_t leaf;
+    b->n_fresh = 0;
+    for (size_t i = 0; i < b->n; i++) {
+        const struct keyed *k = &b->at[i];
+        if (known_leaf(&s->known, known_slot(&s->known, &k->key), &leaf)) {
+            add_value(s, leaf, k, sum);
+        } else {
+            b->fresh[b->n_fresh++] = i;
+        }
+    }
+}
+
+/* Adds the value of a stack that was not known. A sample before it may have had the same stack. */
+static bool add_fresh(struct stacks *s, const struct keyed *k, struct tree_path *path, int64_t *sum)
 {
     uint32_t leaf;
     if (!known_grow(&s->known, &s->tree->budget, s->err)) {
@@ -481,41 +559,46 @@ static bool add_sample(struct stacks *s, const struct keyed *k, int64_t *sum)
     }
     size_t slot = known_slot(&s->known, &k->key);
     if (!known_leaf(&s->known, slot, &leaf)) {
-        if (!find_leaf(s, &k->sample, k->n, &leaf)) {
+        bool at_site = is_at_site(s, path);
+        if (at_site && !tree_complete(s->tree, path, s->err)) {
             return false;
         }
+        leaf = at_site ? path->node : NO_LEAF;
         known_add(&s->known, slot, &k->key, leaf);
     }
-    if (leaf != NO_LEAF) {
-        tree_add(s->tree, leaf, k->sample.value);
-        *sum = tree_plus(*sum, k->sample.value);
-    }
+    add_value(s, leaf, k, sum);
     return true;
 }
 
-/* Reads the next samples and computes their keys. Returns their number, 0 at the end. */
-static size_t read_batch(struct stacks *s, struct keyed at[BATCH])
+/* Reads the next samples and computes their keys. Their number is 0 at the end. */
+static bool read_batch(struct stacks *s, struct batch *b)
 {
-    size_t n = 0;
-    for (; n < BATCH && samples_next(&s->samples, &at[n].sample); n++) {
-        at[n].key = key_stack(s, &at[n].sample, &at[n].n);
-        known_prefetch(&s->known, &at[n].key);
+    size_t used = 0;
+    for (b->n = 0; b->n < BATCH && samples_next(&s->samples, &b->at[b->n].sample); b->n++) {
+        struct keyed *k = &b->at[b->n];
+        k->at = used;
+        if (!read_stack(s, k)) {
+            return false;
+        }
+        used += k->n;
+        known_prefetch(&s->known, &k->key);
     }
-    return n;
+    return true;
 }
 
 static bool add_samples(struct stacks *s, int64_t *sum)
 {
-    struct keyed batch[BATCH];
-    size_t n;
-    while ((n = read_batch(s, batch)) > 0) {
-        for (size_t i = 0; i < n; i++) {
-            if (!add_sample(s, &batch[i], sum)) {
-                return false;
-            }
+    struct batch b;
+    bool ok = known_grow(&s->known, &s->tree->budget, s->err) && read_batch(s, &b);
+    while (ok && b.n > 0) {
+        add_known(s, &b, sum);
+        ok = b.n_fresh == 0 || follow_paths(s, &b);
+        for (size_t i = 0; ok && i < b.n_fresh; i++) {
+            ok = add_fresh(s, &b.at[b.fresh[i]], &b.paths[i], sum);
         }
+        ok = ok && read_batch(s, &b);
     }
-    return true;
+    return ok;
 }
 
 void stacks_want_times(struct stacks *s)

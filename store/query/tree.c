@@ -121,10 +121,10 @@ static bool grow_slots(struct tree *t, struct err *err)
     return true;
 }
 
-/* Makes room for one more node. */
-static bool grow(struct tree *t, struct err *err)
+/* Makes room for so many more nodes, of which at most one has a slot. */
+static bool grow(struct tree *t, size_t more, struct err *err)
 {
-    size_t n = t->n_edges + 2;
+    size_t n = t->n_edges + 1 + more;
     if (n <= t->self_cap && n <= t->total_cap && n <= t->edges_cap && has_slot(t)) {
         return true;
     }
@@ -164,7 +164,7 @@ bool tree_child(struct tree *t, uint32_t parent, uint32_t name, uint32_t *ret, s
         *ret = parent + 1;
         return true;
     }
-    if (!grow(t, err)) {
+    if (!grow(t, 1, err)) {
         return false;
     }
     if (is_newest) { /* it has no children yet */
@@ -181,6 +181,78 @@ bool tree_child(struct tree *t, uint32_t parent, uint32_t name, uint32_t *ret, s
     }
     *ret = t->slots[slot] = add_edge(t, edge);
     t->n_slotted++;
+    return true;
+}
+
+/* ---- paths ----------------------------------------------------------------------------------- */
+
+/* Prepares the search for the next name of a path. */
+static void look_ahead(const struct tree *t, struct tree_path *p)
+{
+    p->candidate = 0;
+    if (p->done < p->n && p->node < t->n_edges) {
+        const struct tree_edge edge = {p->node, p->names[p->done]};
+        p->slot = (uint32_t)slot_of(t, &edge);
+        __builtin_prefetch(&t->edges[p->node]);
+        __builtin_prefetch(&t->slots[p->slot]);
+    }
+}
+
+/* Compares the next name of a path with one edge, in memory that was loaded. Returns false if the
+ * path cannot be followed further. */
+static bool step(const struct tree *t, struct tree_path *p)
+{
+    uint32_t child = p->candidate != 0 ? p->candidate : p->node + 1;
+    if (p->done == p->n || child > t->n_edges) {
+        return false;
+    }
+    const struct tree_edge *e = tree_edge_of(t, child);
+    if (e->parent == p->node && e->name == p->names[p->done]) {
+        p->node = child;
+        p->done++;
+        look_ahead(t, p);
+        return true;
+    }
+    if (p->candidate != 0) {
+        p->slot = (p->slot + 1) & (uint32_t)(t->n_slots - 1);
+    }
+    p->candidate = t->slots[p->slot];
+    if (p->candidate != 0) {
+        __builtin_prefetch(tree_edge_of(t, p->candidate));
+    }
+    return p->candidate != 0;
+}
+
+void tree_follow(const struct tree *t, struct tree_path *paths, size_t n)
+{
+    bool any = true;
+    for (size_t i = 0; i < n; i++) {
+        look_ahead(t, &paths[i]);
+    }
+    while (any) {
+        any = false;
+        for (size_t i = 0; i < n; i++) {
+            any = step(t, &paths[i]) || any;
+        }
+    }
+}
+
+bool tree_complete(struct tree *t, struct tree_path *path, struct err *err)
+{
+    size_t before = t->n_edges;
+    while (path->done < path->n && t->n_edges == before) {
+        if (!tree_child(t, path->node, path->names[path->done], &path->node, err)) {
+            return false;
+        }
+        path->done++;
+    }
+    /* A new node has no children, so the rest of the path is new. */
+    if (path->done < path->n && !grow(t, path->n - path->done, err)) {
+        return false;
+    }
+    for (; path->done < path->n; path->done++) {
+        path->node = add_edge(t, (struct tree_edge){path->node, path->names[path->done]});
+    }
     return true;
 }
 
@@ -243,4 +315,24 @@ struct tree_node tree_node(const struct tree *t, uint32_t i)
         node.name = tree_name_of(t, edge->name);
     }
     return node;
+}
+
+const int64_t *tree_node_totals(const struct tree *t)
+{
+    return t->total;
+}
+
+size_t tree_levels(const struct tree *t, uint32_t root, uint32_t *ret_level)
+{
+    uint32_t levels = 0;
+    /* A parent comes before its children. */
+    for (uint32_t i = 0; i < tree_size(t); i++) {
+        uint32_t above = i <= root ? TREE_OUTSIDE : ret_level[tree_edge_of(t, i)->parent];
+        uint32_t level = above == TREE_OUTSIDE ? TREE_OUTSIDE : above + 1;
+        ret_level[i] = i == root ? 0 : level;
+        if (ret_level[i] != TREE_OUTSIDE && ret_level[i] >= levels && t->total[i] > 0) {
+            levels = ret_level[i] + 1;
+        }
+    }
+    return levels;
 }

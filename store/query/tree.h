@@ -98,5 +98,11 @@ struct tree_node {
 void tree_sum(struct tree *t);
 size_t tree_size(const struct tree *t);
 struct tree_node tree_node(const struct tree *t, uint32_t i);
+/* Returns the total of each node, as tree_node() does; valid until the tree changes. */
+const int64_t *tree_node_totals(const struct tree *t);
+/* Sets the level of each node: 0 for `root`, and TREE_OUTSIDE if it is not below `root`. Returns
+ * the number of levels that have a node with a positive total. */
+#define TREE_OUTSIDE UINT32_MAX
+size_t tree_levels(const struct tree *t, uint32_t root, uint32_t *ret_level);
 
 #endif

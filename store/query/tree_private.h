@@ -52,6 +52,23 @@ static inline struct sv tree_name_of(const struct tree *t, uint32_t name)
     return (struct sv){p, n};
 }
 
+/* A path from the root, and the part of it that was found. */
+struct tree_path {
+    const uint32_t *names; /* the outermost first */
+    uint32_t n;
+    uint32_t done; /* names whose nodes were found */
+    uint32_t node; /* the node of the last of them; 0: the root */
+    /* Private: where the next name may be found. */
+    uint32_t candidate; /* a node from the slots to compare with; 0: none yet */
+    uint32_t slot;
+};
+
+/* Follows paths as far as the tree has their nodes. The paths take turns, so that the memory of one
+ * is loaded while others are compared. */
+void tree_follow(const struct tree *t, struct tree_path *paths, size_t n);
+/* Adds the nodes of a path that are missing. */
+bool tree_complete(struct tree *t, struct tree_path *path, struct err *err);
+
 /* Writes the total of each node. */
 void tree_totals(const struct tree *t, int64_t *ret_total);
 /* Returns false with ERR_LIMIT if this many further bytes would exceed the limit of the tree. */

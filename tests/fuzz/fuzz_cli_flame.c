@@ -78,6 +78,7 @@ FUZZ_BY(choice, rest)
     }
     locale_t locale = terminal_text_begin();
     buf_init(&out, BYTES_MAX);
+    tree_sum(t);
     if (tree_total(t) > 0 && flame_print(t, &options, &terminal, &out, &err)) {
         check((struct sv){out.data, out.len}, &terminal);
     }
