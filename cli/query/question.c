@@ -230,8 +230,11 @@ int question_run(const struct query_args *args, const char *subject, const char 
     }
     if (subjects[i].operand != (operand != NULL)) {
         return cmd_usage_error(
-            "query", subjects[i].operand ? "%s needs a FUNCTION" : "%s: unexpected argument",
-            subject);
+            "query",
+            subjects[i].operand
+                ? "%s needs a FUNCTION"
+                : "%s: unexpected argument: %s; --file FILE asks a file, --service NAME a service",
+            subject, operand);
     }
     if (args->file != NULL && args->store != NULL) {
         return cmd_usage_error("query", "--file and --store exclude each other");

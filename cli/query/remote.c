@@ -16,6 +16,8 @@
 #define QUOTE_MAX 300
 /* Bytes of the header of a response that is not complete. */
 #define PARTIAL_MAX 1024
+/* Follows the error of a server that cannot be reached. */
+#define ADVICE "; does the server run? --url or PROFPULL_URL names another"
 #define STATUS_OK 200
 #define STATUS_NO_CONTENT 204
 #define STATUS_NOT_FOUND 404
@@ -113,7 +115,8 @@ static void remote_on_done(void *arg, const struct http_response *response)
     bool nothing = r->request->nothing_is_404 &&
                    (response->status == STATUS_NOT_FOUND || response->status == STATUS_NO_CONTENT);
     if (response->result != HTTP_DONE) {
-        r->ok = err_set(r->err, ERR_NETWORK, "%s", response->error);
+        bool away = response->result == HTTP_ERR_CONNECT || response->result == HTTP_ERR_RESOLVE;
+        r->ok = err_set(r->err, ERR_NETWORK, "%s%s", response->error, away ? ADVICE : "");
     } else if (nothing) {
         r->ok = true;
     } else if (response->status != STATUS_OK && r->request->ret_status == NULL) {

@@ -67,6 +67,8 @@ func TestUsage(t *testing.T) {
 		{exitUsage, "", "run", nil},
 		{exitUsage, "", "frobnicate", []string{"frobnicate"}},
 		{exitUsage, "", "unexpected argument", []string{"version", "x"}},
+		{exitUsage, "", "top: unexpected argument: cpu.pb.gz; --file FILE asks a file", []string{"query", "top", "cpu.pb.gz"}},
+		{exitPeer, "", "connection refused; does the server run? --url or PROFPULL_URL names another", []string{"query", "services", "--url", "127.0.0.1:1"}},
 		{exitUsage, "", "--config", []string{"run"}},
 		{exitUsage, "", "nonsense", []string{"run", "--nonsense"}},
 		{exitUsage, "", "--drain-timeout", []string{"run", "--config", good, "--drain-timeout", "soon"}},
