@@ -18,11 +18,15 @@ struct version_args {
 
 static int print_json(const char *pcre2)
 {
-    json_t *root = json_pack(
-        "{s:s, s:{s:s, s:s, s:s, s:s, s:s, s:s, s:s}}", "version", PROFPULL_VERSION, "libraries",
-        "libcurl", curl_version_info(CURLVERSION_NOW)->version, "libevent", event_get_version(),
-        "pcre2", pcre2, "zlib", zlibVersion(), "libdeflate", LIBDEFLATE_VERSION_STRING, "jansson",
-        jansson_version_str(), "libyaml", yaml_get_version_string());
+    char isal[40];
+    (void)snprintf(isal, sizeof(isal), "%d.%d.%d", ISAL_MAJOR_VERSION, ISAL_MINOR_VERSION,
+                   ISAL_PATCH_VERSION);
+    json_t *root =
+        json_pack("{s:s, s:{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s}}", "version", PROFPULL_VERSION,
+                  "libraries", "libcurl", curl_version_info(CURLVERSION_NOW)->version, "libevent",
+                  event_get_version(), "pcre2", pcre2, "zlib", zlibVersion(), "libdeflate",
+                  LIBDEFLATE_VERSION_STRING, "isa-l", isal, "jansson", jansson_version_str(),
+                  "libyaml", yaml_get_version_string());
     bool ok = root != NULL && json_dumpf(root, stdout, JSON_INDENT(2)) == 0;
     json_decref(root);
     puts("");
