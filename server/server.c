@@ -456,6 +456,22 @@ static bool parse_listen(const char *listen, union address *ret, int *ret_len, s
     return true;
 }
 
+/* Returns the words that explain why an address cannot be bound, before the advice to choose
+ * another one. NULL: another address would not help. */
+static const char *why_not_bound(int code)
+{
+    switch (code) {
+    case EADDRINUSE:
+        return "";
+    case EADDRNOTAVAIL:
+        return "this machine does not have the address; ";
+    case EACCES:
+        return "a port below 1024 needs root or the capability CAP_NET_BIND_SERVICE; ";
+    default:
+        return NULL;
+    }
+}
+
 static bool server_bind(struct server *s, struct err *err)
 {
     union address address = {0};
@@ -468,11 +484,12 @@ static bool server_bind(struct server *s, struct err *err)
                                 LEV_OPT_CLOSE_ON_FREE | LEV_OPT_CLOSE_ON_EXEC | LEV_OPT_REUSEABLE,
                                 BACKLOG, &address.any, bound_len);
     if (s->listener == NULL) {
-        bool taken = errno == EADDRINUSE;
+        const char *why = why_not_bound(errno);
         const char *option = s->setup->options.listen_option;
         err_sys(err, "cannot listen");
-        return taken && option != NULL ? err_append(err, ": choose another one with %s", option)
-                                       : false;
+        return why != NULL && option != NULL
+                   ? err_append(err, ": %schoose another one with %s", why, option)
+                   : false;
     }
     evconnlistener_set_error_cb(s->listener, server_on_accept_failed);
     socklen_t len = sizeof(address);

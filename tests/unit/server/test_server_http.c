@@ -608,10 +608,12 @@ TEST_ON(struct fixture *f, addresses_that_cannot_be_bound)
         {":99999", "admin server on :99999: expected"},
         {"example.com:80", "admin server on example.com:80: expected an IP address and a port"},
         {"127.0.0.1", "expected host:port"},
-        {"192.0.2.1:80", "cannot listen: "},
+        {"192.0.2.1:80", "cannot listen: Cannot assign requested address: this machine does not "
+                         "have the address; choose another one with --listen"},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct server_options options = options_of(f, rows[i].text);
+        options.listen_option = "--listen";
         struct err err = ERR_INIT;
         assert_null(server_start(&options, &err));
         CHECK_CONTAINS(err.msg, rows[i].want, rows[i].text);
