@@ -553,7 +553,7 @@ deb-check: ## try the released debs in new systems of Debian 12 and 13, amd64 an
 
 dist: ## the sources as build/profpull-VERSION.tar.gz
 	@mkdir -p $(BUILD)
-	git archive --format=tar.gz --prefix=profpull-$(VERSION)/ -o $(BUILD)/profpull-$(VERSION).tar.gz HEAD
+	git -c safe.directory='*' archive --format=tar.gz --prefix=profpull-$(VERSION)/ -o $(BUILD)/profpull-$(VERSION).tar.gz HEAD
 	@echo $(BUILD)/profpull-$(VERSION).tar.gz
 
 clean: ## remove everything that was built

@@ -51,4 +51,6 @@ else
   echo "lintian is not installed: the package is not checked"
 fi
 cp "$deb" "$build/"
-echo "$build/$(basename "$deb"): install it with apt-get install ./$build/$(basename "$deb")"
+# apt takes a name without a leading ./ or / for that of a package in its archive.
+case $build in /*) from=$build ;; *) from=./$build ;; esac
+echo "$build/$(basename "$deb"): install it with sudo apt-get install $from/$(basename "$deb")"

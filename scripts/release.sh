@@ -21,7 +21,8 @@ suite=bookworm
 . "$root/scripts/debian.sh"
 
 : "${SOURCE_DATE_EPOCH:=$(dpkg-parsechangelog -l "$root/packaging/debian/changelog" -S Timestamp)}"
-revision=$(git -C "$root" rev-parse HEAD 2>/dev/null || true)
+# The tree may belong to another user than root.
+revision=$(git -c safe.directory='*' -C "$root" rev-parse HEAD 2>/dev/null || true)
 environment="VERSION=$version SOURCE_DATE_EPOCH=$SOURCE_DATE_EPOCH REVISION=$revision"
 
 libraries="libcurl4-openssl-dev libjansson-dev libyaml-dev zlib1g-dev libdeflate-dev libisal-dev libpcre2-dev libevent-dev
@@ -115,7 +116,7 @@ packages() {
     tarball "$arch" "$dir"
   done
   if [ -n "$revision" ]; then
-    git -C "$root" archive --format=tar --prefix="profpull-$version/" HEAD | gzip -9 -n >"$out/profpull-$version.tar.gz"
+    git -c safe.directory='*' -C "$root" archive --format=tar --prefix="profpull-$version/" HEAD | gzip -9 -n >"$out/profpull-$version.tar.gz"
   fi
 }
 
