@@ -347,6 +347,6 @@ TEST(test_no_credentials_for_the_proxy)
 int main(void)
 {
     clear_environment();
-    alarm(TEST_HANG_S);
+    hang_watch();
     return run_both_ways(NULL, NULL);
 }

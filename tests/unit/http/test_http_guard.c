@@ -201,4 +201,18 @@ TEST(test_offenders_are_limited)
     offenders_free(o);
 }
 
+/* ---- the watch over these tests -------------------------------------------------------------- */
+
+/* A busy machine may give a test a few hundredths of a processor, and then two minutes are little.
+ */
+TEST(test_slow_programs_do_not_hang)
+{
+    const clock_t second = CLOCKS_PER_SEC;
+    CHECK_INT(hang_is(0, 1), true, "waits for nothing");
+    CHECK_INT(hang_is(second / 100, 1), true, "its timers run");
+    CHECK_INT(hang_is(second, 1), false, "works slowly");
+    CHECK_INT(hang_is(second, HANG_LOOKS_MAX - 1), false, "works slowly still");
+    CHECK_INT(hang_is(second * HANG_LOOK_S, HANG_LOOKS_MAX), true, "works without end");
+}
+
 MAIN_THAT_MAY_HANG(testing_run("tests", NULL, NULL))

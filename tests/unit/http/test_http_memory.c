@@ -241,7 +241,7 @@ int main(void)
         CURLE_OK) {
         return 1;
     }
-    alarm(TEST_HANG_S);
+    hang_watch();
     int failed = run_both_ways(set_up, tear_down);
     curl_global_cleanup();
     return failed;

@@ -457,7 +457,7 @@ static void *do_nothing(void *arg)
 
 int main(void)
 {
-    alarm(TEST_HANG_S);
+    hang_watch();
     /* ThreadSanitizer adds a thread of its own to the first one. */
     pthread_t first;
     if (pthread_create(&first, NULL, do_nothing, NULL) != 0 || pthread_join(first, NULL) != 0) {

@@ -16,6 +16,7 @@
 #ifndef PROFPULL_TESTS_HTTP_SERVER_H
 #define PROFPULL_TESTS_HTTP_SERVER_H
 
+#include "tests/unit/lib/hang.h"
 #include "tests/unit/lib/testing.h"
 
 #include <arpa/inet.h>
@@ -562,14 +563,12 @@ static inline void check_result(const struct call *call, enum http_result want, 
         assert_true(call->error[0] != '\0');
 }
 
-/* A lost wake-up must end the test and not hang it. */
-#define TEST_HANG_S 120
 /* Defines main() for a program that may hang: "run" is a call of testing_run() or of
  * run_both_ways(). */
 #define MAIN_THAT_MAY_HANG(run)                                                                    \
     int main(void)                                                                                 \
     {                                                                                              \
-        alarm(TEST_HANG_S);                                                                        \
+        hang_watch();                                                                              \
         return run;                                                                                \
     }
 
