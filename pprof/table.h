@@ -27,7 +27,13 @@ struct table_entry {
     uint32_t at;
     uint32_t n_key;
     uint32_t n; /* bytes of the key and of what follows it */
+};
+
+/* A slot has the hash as well, so that another entry with the same slot is passed over without
+ * reading the entry: in a large table, each entry is a wait for memory. */
+struct table_slot {
     uint32_t hash;
+    uint32_t entry; /* number + 1, 0 where free */
 };
 
 /* All members are private, except n. */
@@ -36,8 +42,8 @@ struct table {
     uint64_t seed;
     struct table_entry *entries;
     char *bytes;
-    uint32_t *slots; /* number + 1, 0 where free */
-    size_t next;     /* the entry after the one found last; it may not exist */
+    struct table_slot *slots;
+    size_t next; /* the entry after the one found last; it may not exist */
     size_t entries_cap;
     size_t bytes_cap;
     size_t len;
@@ -53,6 +59,12 @@ void merge_table_done(struct table *t);
  * memory. */
 bool merge_table_add(struct table *t, struct budget *b, const void *data, size_t n_key, size_t n,
                      uint32_t *ret, struct err *err);
+/* Returns the hash of a key for merge_table_add_hashed(), and has the memory that this will read
+ * loaded: a caller that does something else in between need not wait for it. */
+uint32_t merge_table_hash(const struct table *t, const void *key, size_t n);
+/* Does the same as merge_table_add(), with the hash of the key. */
+bool merge_table_add_hashed(struct table *t, struct budget *b, const void *data, size_t n_key,
+                            size_t n, uint32_t hash, uint32_t *ret, struct err *err);
 /* Removes all entries but the first n. */
 void merge_table_truncate(struct table *t, size_t n);
 

@@ -1,0 +1,70 @@
+/* Tables of byte strings: entries are found again, in tables of any size, and after the last ones
+ * were removed. */
+#include "tests/unit/lib/testing.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "pprof/table.h"
+
+#define ENTRIES 5000
+
+/* Makes a key of any length from 0 to 39 bytes, which differs from all others. */
+static size_t make_key(size_t i, char key[64])
+{
+    (void)snprintf(key, 64, "%zu-%038zu", i, i * 7);
+    size_t n = strcspn(key, "-") + i % 35;
+    return i == 0 ? 0 : n;
+}
+
+static uint32_t add(struct table *t, struct budget *b, size_t i)
+{
+    struct err err = ERR_INIT;
+    char key[64];
+    size_t n = make_key(i, key);
+    uint32_t number = UINT32_MAX;
+    bool ok = i % 2 == 0 ? merge_table_add(t, b, key, n, n, &number, &err)
+                         : merge_table_add_hashed(t, b, key, n, n, merge_table_hash(t, key, n),
+                                                  &number, &err);
+    assert_true(ok);
+    return number;
+}
+
+static void check_all(struct table *t, struct budget *b, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        CHECK_INT(add(t, b, i), i, "found again");
+    }
+    CHECK_INT(t->n, n, "none was added");
+}
+
+TEST(entries_are_numbered_and_found)
+{
+    struct budget b = {.max = 1 << 20};
+    struct table t;
+    merge_table_init(&t, 7);
+    for (size_t i = 0; i < ENTRIES; i++) {
+        CHECK_INT(add(&t, &b, i), i, "new");
+    }
+    check_all(&t, &b, ENTRIES);
+    merge_table_done(&t);
+}
+
+/* Removed entries leave no gaps in the runs of slots, wherever they are in these. */
+TEST(the_rest_is_found_after_a_truncation)
+{
+    struct budget b = {.max = 1 << 20};
+    struct table t;
+    merge_table_init(&t, 7);
+    for (size_t keep = 0; keep < ENTRIES; keep += 97) {
+        for (size_t i = keep; i < ENTRIES && i < keep + 1500; i++) {
+            CHECK_INT(add(&t, &b, i), i, "new");
+        }
+        merge_table_truncate(&t, keep);
+        check_all(&t, &b, keep);
+        for (size_t i = keep; i < keep + 97; i++) {
+            CHECK_INT(add(&t, &b, i), i, "new again");
+        }
+    }
+    merge_table_done(&t);
+}
