@@ -7,9 +7,6 @@
 #include "pprof/proto/otlp.pb-c.h"
 #include "pprof/put.h"
 
-/* Bytes of a number of the table of locations, encoded. */
-#define FRAME_BYTES_MAX 5
-
 /* ---- messages -------------------------------------------------------------------------------- */
 
 /* A buffer to which protobuf-c writes. */
@@ -223,11 +220,10 @@ void otlp_dictionary_write(const struct otlp_dictionary *d, struct buf *out)
 
 static size_t longest_sample(const struct pprof_index *x)
 {
+    const struct pprof_entries *samples = &x->entries[PROFILE_SAMPLE];
     size_t longest = 0;
-    struct wire_reader r = wire_reader_of(x->plain);
-    struct wire_field f = {.number = 0};
-    while (wire_next(&r, &f)) {
-        longest = f.number == PROFILE_SAMPLE && f.bytes.n > longest ? f.bytes.n : longest;
+    for (size_t i = 0; i < samples->ids.n; i++) {
+        longest = samples->spans[i].n > longest ? samples->spans[i].n : longest;
     }
     return longest;
 }
@@ -243,8 +239,18 @@ bool otlp_lookup_init(struct otlp_lookup *l, struct otlp_dictionary *d, const st
         }
     }
     l->longest_sample = longest_sample(x);
-    l->stack = scratch_array(s, WIRE_HEAD_MAX + FRAME_BYTES_MAX * l->longest_sample, 1);
-    return l->stack != NULL || err_memory(err);
+    const struct pprof_ids *ids = &x->entries[PROFILE_LOCATION].ids;
+    l->by_id = ids->slots == NULL || ids->limit != 0;
+    l->frames_n = 1 + (ids->limit != 0 ? ids->limit : ids->n);
+    l->frames = scratch_zeroed(s, l->frames_n, sizeof(*l->frames));
+    bool ok = l->frames != NULL;
+    for (size_t i = 0; i < 2; i++) {
+        /* Each frame is written as OTLP_FRAME_BYTES, of which some are written again. */
+        size_t frames = OTLP_FRAME_BYTES * (l->longest_sample + 1);
+        l->stacks[i].room = scratch_array(s, WIRE_HEAD_MAX + frames, 1);
+        ok = ok && l->stacks[i].room != NULL;
+    }
+    return ok || err_memory(err);
 }
 
 /* Returns true if a place has a number already; *ret gets the number. */
@@ -392,7 +398,7 @@ static bool add_location(struct otlp_lookup *l, uint64_t address, uint32_t mappi
     at = put_number(at, d->fields.address, address);
     buf_append(&d->part, bytes, (size_t)(at - bytes));
     if (folded) {
-        uint32_t attribute;
+        uint32_t attribute = 0;
         if (!otlp_flag_attribute(d, "pprof.location.is_folded", true, &attribute, l->err)) {
             return false;
         }
@@ -413,86 +419,103 @@ static bool lookup_location(struct otlp_lookup *l, size_t place, uint32_t *ret)
     }
     buf_clear(&l->d->part);
     return put_lines(l, message_of(l, PROFILE_LOCATION, place), &l->d->part, &folded) &&
-           add_location(l, from->address, number, folded, ret) &&
-           note(l, PROFILE_LOCATION, place, *ret);
+           add_location(l, from->address, number, folded, ret);
 }
 
-/* Adds the location of an id that has no number yet. Returns false if the profile does not define
- * it. */
-static bool new_frame(struct otlp_lookup *l, struct sv sample, uint64_t id, uint32_t *ret)
+/* Finds the frame of an id, and adds its location if that has no number yet. Returns NULL if the
+ * profile does not define it. */
+static const struct otlp_frame *find_frame(struct otlp_lookup *l, struct sv sample, uint64_t id)
 {
     size_t place;
-    return pprof_ids_find(&l->x->entries[PROFILE_LOCATION].ids, id, &place)
-               ? lookup_location(l, place, ret)
-               : err_set(l->err, ERR_INPUT, "sample at byte %zu: location %llu is not there",
-                         (size_t)(sample.p - l->x->plain.p), (unsigned long long)id);
-}
-
-/* Adds the stack whose n bytes of frames are in place. There is one for each sample: it is put
- * together here, which is quicker than by the generated code. */
-static bool add_stack(struct otlp_lookup *l, size_t n, uint32_t *ret)
-{
-    unsigned char head[WIRE_HEAD_MAX];
-    size_t n_head = n > 0 ? wire_encode_head(l->d->fields.locations, n, head) : 0;
-    unsigned char *at = l->stack + WIRE_HEAD_MAX - n_head;
-    memcpy(at, head, n_head);
-    return merge_table_add(&l->d->tables[OTLP_STACKS], &l->d->budget, at, n_head + n, n_head + n,
-                           ret, l->err);
-}
-
-/* Encodes the number of a location. Most have one or two bytes. */
-static inline unsigned char *put_frame(unsigned char *out, uint32_t frame)
-{
-    if (frame < 0x80) {
-        *out = (unsigned char)frame;
-        return out + 1;
+    uint32_t number;
+    if (!pprof_ids_find(&l->x->entries[PROFILE_LOCATION].ids, id, &place)) {
+        err_set(l->err, ERR_INPUT, "sample at byte %zu: location %llu is not there",
+                (size_t)(sample.p - l->x->plain.p), (unsigned long long)id);
+        return NULL;
     }
-    if (frame < 0x4000) {
-        out[0] = (unsigned char)(frame | 0x80);
-        out[1] = (unsigned char)(frame >> 7);
-        return out + 2;
+    struct otlp_frame *frame = &l->frames[l->by_id ? (size_t)id : place];
+    if (frame->n == 0) {
+        unsigned char bytes[WIRE_NUMBER_MAX];
+        if (!lookup_location(l, place, &number)) {
+            return NULL;
+        }
+        frame->n = (uint32_t)wire_encode(number, bytes);
+        memcpy(&frame->bytes, bytes, OTLP_FRAME_BYTES);
     }
-    return out + wire_encode(frame, out);
+    return frame;
 }
 
-/* Puts the numbers of the locations of a field of ids at *at. Values that do not change are in
- * local variables, because the compiler cannot know that the bytes that are written do not change
- * them. */
+/* Reads any id, skips it, and finds its frame. */
+static __attribute__((noinline)) const struct otlp_frame *
+read_frame(struct otlp_lookup *l, struct sv sample, const char **at, const char *end)
+{
+    struct wire_varint id = wire_varint(*at, end);
+    if (id.next == NULL) {
+        err_set(l->err, ERR_INPUT, "a sample is damaged");
+        return NULL;
+    }
+    *at = id.next;
+    return find_frame(l, sample, id.value);
+}
+
+/* Puts the numbers of the locations of a field of ids at *at. Nearly all ids have one or two bytes,
+ * in no order that a processor could foresee, and frames that are known: these are read without a
+ * branch. Values that do not change are in local variables, because the compiler cannot know that
+ * the bytes that are written do not change them. */
 static bool put_frames(struct otlp_lookup *l, struct sv sample, struct sv ids, unsigned char **at)
 {
-    const struct pprof_ids known_ids = l->x->entries[PROFILE_LOCATION].ids;
-    const uint32_t *known = l->numbers[PROFILE_LOCATION];
+    const struct otlp_frame *frames = l->frames;
+    const size_t frames_n = l->by_id ? l->frames_n : 0;
     const char *end = ids.p + ids.n;
+    const char *p = ids.p;
     unsigned char *out = *at;
-    for (const char *p = ids.p; p < end;) {
-        struct wire_varint id = wire_varint(p, end);
-        size_t place;
-        uint32_t frame = 0;
-        p = id.next;
-        if (p == NULL) {
-            return err_set(l->err, ERR_INPUT, "a sample is damaged");
+    while (p < end) {
+        uint32_t first = (unsigned char)p[0];
+        uint32_t second = end - p > 1 ? (unsigned char)p[1] : 0x80;
+        uint32_t more = first >> 7;
+        uint32_t id = (first & 0x7f) | (second << 7 & (0U - more));
+        bool quick = (first & second & 0x80) == 0 && id < frames_n && frames[id].n != 0;
+        const struct otlp_frame *frame;
+        if (quick) {
+            frame = &frames[id];
+            p += 1 + more;
+        } else {
+            const char *next = p;
+            frame = read_frame(l, sample, &next, end);
+            p = next;
         }
-        if (pprof_ids_find(&known_ids, id.value, &place) && known[place] != 0) {
-            frame = known[place] - 1;
-        } else if (!new_frame(l, sample, id.value, &frame)) {
+        if (frame == NULL) {
             return false;
         }
-        out = put_frame(out, frame);
+        memcpy(out, &frame->bytes, OTLP_FRAME_BYTES);
+        out += frame->n;
     }
     *at = out;
     return true;
 }
 
-bool otlp_lookup_stack(struct otlp_lookup *l, struct sv sample, uint32_t *ret)
+bool otlp_make_stack(struct otlp_lookup *l, struct sv sample, struct otlp_stack *s)
 {
     struct wire_reader r = wire_reader_of(sample);
     struct wire_field f = {.number = 0};
-    unsigned char *frames = l->stack + WIRE_HEAD_MAX;
+    unsigned char *frames = s->room + WIRE_HEAD_MAX;
     unsigned char *at = frames;
     while (wire_next(&r, &f)) {
         if (f.number == SAMPLE_LOCATION_ID && !put_frames(l, sample, f.bytes, &at)) {
             return false;
         }
     }
-    return add_stack(l, (size_t)(at - frames), ret);
+    unsigned char head[WIRE_HEAD_MAX];
+    size_t n = (size_t)(at - frames);
+    size_t n_head = n > 0 ? wire_encode_head(l->d->fields.locations, n, head) : 0;
+    s->message = memcpy(frames - n_head, head, n_head);
+    s->n = n_head + n;
+    s->hash = merge_table_hash(&l->d->tables[OTLP_STACKS], s->message, s->n);
+    return true;
+}
+
+bool otlp_lookup_stack(struct otlp_lookup *l, const struct otlp_stack *s, uint32_t *ret)
+{
+    return merge_table_add_hashed(&l->d->tables[OTLP_STACKS], &l->d->budget, s->message, s->n, s->n,
+                                  s->hash, ret, l->err);
 }

@@ -20,6 +20,9 @@
 #include "pprof/scratch.h"
 #include "pprof/table.h"
 
+/* The most bytes of the number of a location, encoded: fewer than 2^28 fit into OTLP_WORK_MAX. */
+#define OTLP_FRAME_BYTES sizeof(uint32_t)
+
 enum otlp_table {
     OTLP_MAPPINGS,
     OTLP_LOCATIONS,
@@ -97,13 +100,32 @@ void otlp_dictionary_write(const struct otlp_dictionary *d, struct buf *out);
 
 /* ---- the entries of one profile -------------------------------------------------------------- */
 
+/* The number of a location, encoded: the first n bytes in memory of `bytes`, which is a number
+ * because a compiler copies arrays byte by byte. n is 0 if the location has no number yet. */
+struct otlp_frame {
+    uint32_t bytes;
+    uint32_t n;
+};
+
+/* The message of a stack, which is being looked up. */
+struct otlp_stack {
+    unsigned char *room;
+    const unsigned char *message;
+    size_t n;
+    uint32_t hash;
+};
+
 struct otlp_lookup {
     struct otlp_dictionary *d;
     const struct pprof_index *x;
     /* By field and place: the number of the entry + 1; 0: none yet. */
     uint32_t *numbers[PROFILE_STRING + 1];
     size_t longest_sample; /* in bytes: no sample has more frames or labels */
-    unsigned char *stack;  /* the message of the current stack */
+    /* By the id of the location; by its place if the ids need a hash table. */
+    struct otlp_frame *frames;
+    size_t frames_n;
+    bool by_id;
+    struct otlp_stack stacks[2]; /* of the current sample and of the one before it, by turns */
     struct err *err;
 };
 
@@ -113,8 +135,11 @@ bool otlp_lookup_init(struct otlp_lookup *l, struct otlp_dictionary *d, const st
 /* Finds or adds a string of the profile. */
 bool otlp_lookup_string(struct otlp_lookup *l, uint64_t place, uint32_t *ret);
 bool otlp_lookup_mapping(struct otlp_lookup *l, size_t place, uint32_t *ret);
-/* Finds or adds the stack of a sample (its message). Also returns false if the sample has a
- * location that the profile does not define. */
-bool otlp_lookup_stack(struct otlp_lookup *l, struct sv sample, uint32_t *ret);
+/* Makes the message of the stack of a sample (its message), in one of the two places of the lookup.
+ * Also returns false if the sample has a location that the profile does not define. */
+bool otlp_make_stack(struct otlp_lookup *l, struct sv sample, struct otlp_stack *s);
+/* Finds or adds a stack. It is best done after the next stack has been made, because the memory
+ * that it needs arrives meanwhile. */
+bool otlp_lookup_stack(struct otlp_lookup *l, const struct otlp_stack *s, uint32_t *ret);
 
 #endif

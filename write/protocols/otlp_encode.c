@@ -9,6 +9,7 @@
 #include "pprof/gzip.h"
 #include "pprof/proto/otlp.pb-c.h"
 #include "pprof/put.h"
+#include "pprof/quick.h"
 #include "write/protocols/otlp.h"
 #include "write/protocols/otlp_dictionary.h"
 
@@ -18,6 +19,8 @@
  * documentation. */
 #define PROFILE_ATTRIBUTES_MAX (COMMENTS_MAX + 3)
 #define ID_SIZE 16
+/* The most bytes of a sample in a message, without its labels. */
+#define SAMPLE_BYTES_MAX 24
 
 /* Numbers of the fields that are encoded here and not by the generated code: samples, of which
  * there are many, and the messages around them. */
@@ -45,14 +48,15 @@ struct otlp_encoder {
     struct buf scope;     /* the message of the current profile, as are the others */
     struct buf profile;
     struct buf resource;
-    struct buf common;
+    struct buf labels; /* of samples */
     size_t profiles;
 };
 
-/* A sample without its value: a part of `common`. */
+/* A sample without its values. */
 struct sample {
-    size_t at;
-    size_t n;
+    size_t at; /* the field of its labels in `labels` */
+    uint32_t n;
+    uint32_t stack;
 };
 
 /* A profile that is being added. */
@@ -109,7 +113,7 @@ struct otlp_encoder *otlp_encoder_new(const struct otlp_options *o, struct err *
     e->o = *o;
     find_fields(&e->fields);
     rng_seed_random(&e->rng);
-    struct buf *bufs[] = {&e->resources, &e->scope, &e->profile, &e->resource, &e->common};
+    struct buf *bufs[] = {&e->resources, &e->scope, &e->profile, &e->resource, &e->labels};
     for (size_t i = 0; i < sizeof(bufs) / sizeof(bufs[0]); i++) {
         buf_init(bufs[i], o->work_max);
     }
@@ -130,7 +134,7 @@ struct otlp_encoder *otlp_encoder_free(struct otlp_encoder *e)
         buf_done(&e->scope);
         buf_done(&e->profile);
         buf_done(&e->resource);
-        buf_done(&e->common);
+        buf_done(&e->labels);
         free(e);
     }
     return NULL;
@@ -160,61 +164,80 @@ static bool add_label(struct adding *a, struct sv message, size_t *n)
            otlp_label_attribute(&a->e->dictionary, &label, &a->labels[(*n)++], a->err);
 }
 
-/* Puts all of the sample but its values into `common`. */
-static bool put_common(struct adding *a, uint32_t stack, size_t n_labels)
+/* Puts the labels of a sample into the field that its messages have in common. */
+static bool put_labels(struct adding *a, struct sample *s, size_t n_labels)
 {
     unsigned char bytes[WIRE_NUMBER_MAX];
-    struct buf *out = &a->e->common;
+    struct buf *out = &a->e->labels;
     size_t n = 0;
-    if (stack != 0) {
-        wire_put_number(out, a->e->fields.stack, stack);
-    }
     for (size_t i = 0; i < n_labels; i++) {
         n += wire_encode(a->labels[i], bytes);
     }
+    s->at = out->len;
     if (n > 0) {
         wire_put_head(out, a->e->fields.attributes, n);
     }
     for (size_t i = 0; i < n_labels; i++) {
         buf_append(out, bytes, wire_encode(a->labels[i], bytes));
     }
+    s->n = (uint32_t)(out->len - s->at);
     return is_whole(out, a->err);
 }
 
-static bool add_sample(struct adding *a, struct sv message)
+/* Reads the values of a sample that has nothing else but its stack, written as nearly all writers
+ * do it. Returns false for any other sample. */
+static bool quick_values(const struct adding *a, struct sv message, int64_t *values)
 {
-    size_t types = a->x.summary.n[PROFILE_SAMPLE_TYPE];
-    int64_t *values = a->values + a->n_samples * types;
+    struct rest r = rest_of(a->x.plain, message);
+    take_bytes(&r, SAMPLE_LOCATION_ID);
+    while (is_next(&r, SAMPLE_VALUE << 3 | WIRE_VARINT)) {
+        *values++ = (int64_t)take(&r, SAMPLE_VALUE);
+    }
+    return is_good_end(&r);
+}
+
+/* Reads the values of any sample, and adds its labels. */
+static bool read_sample(struct adding *a, struct sv message, int64_t *values, size_t *n_labels)
+{
     struct wire_reader r = wire_reader_of(message);
     struct wire_field f = {.number = 0};
-    size_t n_values = 0;
-    size_t n_labels = 0;
-    uint32_t stack;
-    if (!otlp_lookup_stack(&a->lookup, message, &stack)) {
-        return false;
-    }
     while (wire_next(&r, &f)) {
         struct wire_numbers numbers = wire_numbers_of(&f);
         uint64_t v;
         while (f.number == SAMPLE_VALUE && wire_numbers_next(&numbers, &v)) {
-            values[n_values++] = (int64_t)v;
+            *values++ = (int64_t)v;
         }
-        if (f.number == SAMPLE_LABEL && !add_label(a, f.bytes, &n_labels)) {
+        if (f.number == SAMPLE_LABEL && !add_label(a, f.bytes, n_labels)) {
             return false;
         }
     }
-    struct sample *s = &a->samples[a->n_samples++];
-    s->at = a->e->common.len;
-    bool ok = put_common(a, stack, n_labels);
-    s->n = a->e->common.len - s->at;
-    return ok;
+    return true;
+}
+
+/* Adds a sample without its stack. */
+static bool add_sample(struct adding *a, struct sv message)
+{
+    struct sample *s = &a->samples[a->n_samples];
+    int64_t *values = a->values + a->n_samples * a->x.summary.n[PROFILE_SAMPLE_TYPE];
+    size_t n_labels = 0;
+    a->n_samples++;
+    if (quick_values(a, message, values)) {
+        *s = (struct sample){.n = 0};
+        return true;
+    }
+    return read_sample(a, message, values, &n_labels) && put_labels(a, s, n_labels);
+}
+
+/* Looks up the stack of the i-th sample. */
+static bool find_stack(struct adding *a, size_t i)
+{
+    return otlp_lookup_stack(&a->lookup, &a->lookup.stacks[i % 2], &a->samples[i].stack);
 }
 
 static bool add_samples(struct adding *a)
 {
     const size_t *n = a->x.summary.n;
-    struct wire_reader r = wire_reader_of(a->x.plain);
-    struct wire_field f = {.number = 0};
+    const struct pprof_span *spans = a->x.entries[PROFILE_SAMPLE].spans;
     struct scratch *s = a->e->scratch;
     a->samples = scratch_array(s, n[PROFILE_SAMPLE], sizeof(*a->samples));
     a->values = scratch_array(s, n[PROFILE_SAMPLE] * n[PROFILE_SAMPLE_TYPE], sizeof(*a->values));
@@ -222,23 +245,26 @@ static bool add_samples(struct adding *a)
     if (a->samples == NULL || a->values == NULL || a->labels == NULL) {
         return err_memory(a->err);
     }
-    buf_clear(&a->e->common);
-    while (wire_next(&r, &f)) {
-        if (f.number == PROFILE_SAMPLE && !add_sample(a, f.bytes)) {
+    buf_clear(&a->e->labels);
+    for (size_t i = 0; i < n[PROFILE_SAMPLE]; i++) {
+        struct sv sample = pprof_span_of(&a->x, spans[i]);
+        if (!otlp_make_stack(&a->lookup, sample, &a->lookup.stacks[i % 2]) ||
+            (i > 0 && !find_stack(a, i - 1)) || !add_sample(a, sample)) {
             return false;
         }
     }
-    return true;
+    return n[PROFILE_SAMPLE] == 0 || find_stack(a, n[PROFILE_SAMPLE] - 1);
 }
 
 /* Appends the samples with the values of one type. */
 static bool put_samples(const struct adding *a, size_t type, struct buf *out)
 {
     const struct fields *fields = &a->e->fields;
-    const char *common = a->e->common.data;
+    const char *labels = a->e->labels.data;
     size_t types = a->x.summary.n[PROFILE_SAMPLE_TYPE];
-    /* Two tags and two lengths, of which the second is one byte, and a number: 18 bytes at most. */
-    size_t most = a->n_samples * WIRE_HEAD_MAX + a->e->common.len;
+    /* Three tags and two lengths, of which the second is one byte, and two numbers, of which the
+     * first has 32 bits: 24 bytes at most. */
+    size_t most = a->n_samples * SAMPLE_BYTES_MAX + a->e->labels.len;
     unsigned char *start = (unsigned char *)buf_room(out, out->len + most);
     unsigned char *at = start;
     if (start == NULL) {
@@ -247,10 +273,14 @@ static bool put_samples(const struct adding *a, size_t type, struct buf *out)
     for (size_t i = 0; i < a->n_samples; i++) {
         const struct sample *s = &a->samples[i];
         uint64_t v = (uint64_t)a->values[i * types + type];
-        size_t n = wire_number_size(v);
-        at += wire_encode_head(fields->samples, s->n + wire_bytes_size(n), at);
-        at = mempcpy(at, common + s->at, s->n);
-        at += wire_encode_head(fields->values, n, at);
+        size_t n_value = wire_number_size(v);
+        size_t n_stack = s->stack != 0 ? 1 + wire_number_size(s->stack) : 0;
+        at += wire_encode_head(fields->samples, n_stack + s->n + wire_bytes_size(n_value), at);
+        if (n_stack > 0) {
+            at += wire_encode_number(fields->stack, s->stack, at);
+        }
+        at = s->n > 0 ? mempcpy(at, labels + s->at, s->n) : at;
+        at += wire_encode_head(fields->values, n_value, at);
         at += wire_encode(v, at);
     }
     buf_wrote(out, (size_t)(at - start));
