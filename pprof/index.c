@@ -158,6 +158,38 @@ static inline void fill_entry(struct pprof_index *x, uint64_t field, size_t i,
     }
 }
 
+/* Skips the short fields with this number that come next: most fields are like the one before.
+ * Returns how many there are. */
+static inline size_t count_run(struct wire_reader *r, uint64_t number)
+{
+    const char *end = r->in.p + r->in.n;
+    const char *p = r->in.p + r->at;
+    struct sv field;
+    size_t n = 0;
+    while ((field = wire_short_field(p, end, (unsigned)number)).p != NULL) {
+        p = field.p + field.n;
+        n++;
+    }
+    r->at = (size_t)(p - r->in.p);
+    return n;
+}
+
+/* Notes the bytes of the short samples or strings that come next, like count_run(). */
+static inline void note_run(struct pprof_index *x, struct wire_reader *r, uint64_t number)
+{
+    struct pprof_entries *e = &x->entries[number];
+    struct pprof_span *span = e->spans + e->ids.n;
+    const char *end = r->in.p + r->in.n;
+    const char *p = r->in.p + r->at;
+    struct sv field;
+    while ((field = wire_short_field(p, end, (unsigned)number)).p != NULL) {
+        *span++ = (struct pprof_span){(uint32_t)(field.p - r->in.p), (uint32_t)field.n};
+        p = field.p + field.n;
+    }
+    e->ids.n = (size_t)(span - e->spans);
+    r->at = (size_t)(p - r->in.p);
+}
+
 /* Notes the bytes of the next entry and returns its place. */
 static inline size_t next_entry(struct pprof_index *x, const struct wire_field *f)
 {
@@ -255,7 +287,7 @@ static bool quick_count(struct sv plain, struct pprof_summary *ret)
         }
         first_empty = first_empty ||
                       (f.number == PROFILE_STRING && f.bytes.n == 0 && ret->n[PROFILE_STRING] == 0);
-        ret->n[f.number]++;
+        ret->n[f.number] += 1 + count_run(&r, f.number);
     }
     return r.problem == NULL && ret->n[PROFILE_SAMPLE_TYPE] > 0 && first_empty &&
            string_max < ret->n[PROFILE_STRING];
@@ -348,6 +380,8 @@ static bool quick_tables(struct pprof_index *x)
             note_head(x, &r, &f);
         } else if (!quick_entry(x, &f)) {
             return false;
+        } else if (!has_id(f.number)) {
+            note_run(x, &r, f.number);
         }
     }
     return true;

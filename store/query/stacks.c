@@ -321,6 +321,15 @@ static bool name_location(struct stacks *s, size_t place)
            (s->n_names > from || name_address(s, place));
 }
 
+/* Adds the next part of a stack to its key: nobody who chooses the parts knows the seed that the
+ * key begins with. */
+static inline struct pprof_key fold_key(struct pprof_key key, const struct pprof_key *next)
+{
+    key.half[0] = pprof_fold(key.half[0], next->half[0], PPROF_ODD_0) + PPROF_ODD_2;
+    key.half[1] = pprof_fold(key.half[1], next->half[1], PPROF_ODD_1) + PPROF_ODD_2;
+    return key;
+}
+
 static bool read_location(struct stacks *s, size_t place)
 {
     size_t from = s->n_names;
@@ -329,8 +338,7 @@ static bool read_location(struct stacks *s, size_t place)
     }
     struct pprof_key key = {{s->seed, ~s->seed}};
     for (size_t i = from; i < s->n_names; i++) {
-        const uint64_t parts[] = {key.half[0], key.half[1], s->names[i]};
-        key = pprof_key_of(s->seed, parts, 3);
+        key = fold_key(key, &(struct pprof_key){{s->names[i], s->names[i]}});
     }
     s->frames[place] =
         (struct frames){.key = key, .at = (uint32_t)from, .n = (uint32_t)(s->n_names - from)};
@@ -370,13 +378,6 @@ static struct repair_part missing_part(const struct stacks *s, const struct samp
     return s->repair.parts != NULL ? s->repair.parts[sample->index] : (struct repair_part){.n = 0};
 }
 
-static inline struct pprof_key fold_location(struct pprof_key key, const struct pprof_key *location)
-{
-    key.half[0] = pprof_fold(key.half[0], location->half[0], PPROF_ODD_0) + PPROF_ODD_2;
-    key.half[1] = pprof_fold(key.half[1], location->half[1], PPROF_ODD_1) + PPROF_ODD_2;
-    return key;
-}
-
 /* A sample with the key and the path of its stack. */
 struct keyed {
     struct sample sample;
@@ -399,7 +400,7 @@ static void fold_packed(const struct stacks *s, struct sv packed, struct keyed *
     while (wire_numbers_next(&numbers, &id)) {
         size_t place;
         if (pprof_ids_find(&ids, id, &place)) {
-            key = fold_location(key, &frames[place].key);
+            key = fold_key(key, &frames[place].key);
             path[n++] = (uint32_t)place;
         }
     }
@@ -446,7 +447,7 @@ static bool read_stack(struct stacks *s, struct keyed *k)
         }
     }
     for (uint32_t i = 0; i < part.n; i++) {
-        k->key = fold_location(k->key, &s->frames[part.at[i]].key);
+        k->key = fold_key(k->key, &s->frames[part.at[i]].key);
         s->path[k->at + k->n++] = part.at[i];
     }
     return true;
