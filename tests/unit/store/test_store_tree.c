@@ -2,6 +2,8 @@
  * Pyroscope draws of them. */
 #include "tests/unit/lib/testing.h"
 
+#include "base/clock.h"
+#include "store/query/tree_private.h"
 #include "tests/unit/lib/tree_text.h"
 
 #define TEXT_MAX 4096
@@ -345,6 +347,51 @@ TEST(test_children_are_found_again)
 }
 
 /* A hundred thousand levels: nothing recurses. */
+/* Adds a path name by name, and returns its node. */
+static uint32_t add_path(struct tree *t, const struct tree_path *path)
+{
+    struct err err = ERR_INIT;
+    uint32_t node = 0;
+    for (uint32_t i = 0; i < path->n; i++) {
+        assert_true(tree_child(t, node, path->names[i], &node, &err));
+    }
+    return node;
+}
+
+/* Paths of a batch share beginnings, with each other and with earlier ones; some are equal or
+ * empty. */
+TEST(test_paths_are_followed_together)
+{
+    enum { BATCHES = 200, PATHS = 7, NAMES = 3, DEPTH = 9 };
+    struct err err = ERR_INIT;
+    struct rng rng;
+    SCOPED(tree) *t = tree_new(TREE_TEST_MAX, &err);
+    SCOPED(tree) *by_name = tree_new(TREE_TEST_MAX, &err);
+    uint32_t names[PATHS][DEPTH];
+    rng_seed(&rng, 1);
+    for (int batch = 0; batch < BATCHES; batch++) {
+        struct tree_path paths[PATHS];
+        for (int i = 0; i < PATHS; i++) {
+            for (int k = 0; k < DEPTH; k++) {
+                names[i][k] = (uint32_t)(rng_next(&rng) % NAMES);
+            }
+            paths[i] = (struct tree_path){.names = names[i],
+                                          .n = (uint32_t)(rng_next(&rng) % (DEPTH + 1))};
+        }
+        tree_follow(t, paths, PATHS);
+        for (int i = 0; i < PATHS; i++) {
+            assert_true(tree_complete(t, &paths[i], &err));
+            CHECK_INT(paths[i].node, add_path(by_name, &paths[i]), "");
+        }
+        CHECK_INT(tree_size(t), tree_size(by_name), "");
+    }
+    struct tree_path again = {.names = names[0], .n = DEPTH};
+    uint32_t node = add_path(t, &again);
+    tree_follow(t, &again, 1);
+    CHECK_INT(again.done, DEPTH, "a known path is found without tree_complete()");
+    CHECK_INT(again.node, node, "");
+}
+
 TEST(test_deep)
 {
     enum { DEPTH = 100000 };
