@@ -321,12 +321,15 @@ static bool name_location(struct stacks *s, size_t place)
            (s->n_names > from || name_address(s, place));
 }
 
-/* Adds the next part of a stack to its key: nobody who chooses the parts knows the seed that the
- * key begins with. */
-static inline struct pprof_key fold_key(struct pprof_key key, const struct pprof_key *next)
+/* Adds the i-th part of a stack to its key. The sums do not wait for each other, as a chain of
+ * hashes would: a part and its place are hashed first. Nobody who chooses the parts knows the seed
+ * that the keys of names are made with. */
+static inline struct pprof_key fold_part(struct pprof_key key, const struct pprof_key *part,
+                                         size_t i)
 {
-    key.half[0] = pprof_fold(key.half[0], next->half[0], PPROF_ODD_0) + PPROF_ODD_2;
-    key.half[1] = pprof_fold(key.half[1], next->half[1], PPROF_ODD_1) + PPROF_ODD_2;
+    uint64_t place = i * PPROF_ODD_2;
+    key.half[0] += pprof_fold(part->half[0], place, PPROF_ODD_0);
+    key.half[1] += pprof_fold(part->half[1], place, PPROF_ODD_1);
     return key;
 }
 
@@ -338,7 +341,8 @@ static bool read_location(struct stacks *s, size_t place)
     }
     struct pprof_key key = {{s->seed, ~s->seed}};
     for (size_t i = from; i < s->n_names; i++) {
-        key = fold_key(key, &(struct pprof_key){{s->names[i], s->names[i]}});
+        key.half[0] = pprof_fold(key.half[0], s->names[i], PPROF_ODD_0) + PPROF_ODD_2;
+        key.half[1] = pprof_fold(key.half[1], s->names[i], PPROF_ODD_1) + PPROF_ODD_2;
     }
     s->frames[place] =
         (struct frames){.key = key, .at = (uint32_t)from, .n = (uint32_t)(s->n_names - from)};
@@ -400,7 +404,7 @@ static void fold_packed(const struct stacks *s, struct sv packed, struct keyed *
     while (wire_numbers_next(&numbers, &id)) {
         size_t place;
         if (pprof_ids_find(&ids, id, &place)) {
-            key = fold_key(key, &frames[place].key);
+            key = fold_part(key, &frames[place].key, n);
             path[n++] = (uint32_t)place;
         }
     }
@@ -447,7 +451,7 @@ static bool read_stack(struct stacks *s, struct keyed *k)
         }
     }
     for (uint32_t i = 0; i < part.n; i++) {
-        k->key = fold_key(k->key, &s->frames[part.at[i]].key);
+        k->key = fold_part(k->key, &s->frames[part.at[i]].key, k->n);
         s->path[k->at + k->n++] = part.at[i];
     }
     return true;
