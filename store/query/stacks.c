@@ -415,10 +415,10 @@ static void fold_packed(const struct stacks *s, struct sv packed, struct keyed *
 /* Makes room for n more places after the first `used` ones of the path. */
 static bool grow_path(struct stacks *s, size_t used, size_t n)
 {
-    if (used + n <= s->path_cap) {
+    if (used + n < s->path_cap) {
         return true;
     }
-    size_t cap = 2 * (used + n);
+    size_t cap = 2 * (used + n) + 1;
     uint32_t *path =
         scratch_grow(s->scratch, s->path, s->path_cap * sizeof(*path), cap * sizeof(*path));
     if (path == NULL) {
@@ -498,13 +498,13 @@ static bool grow_line(struct stacks *s, const struct batch *b)
     for (size_t i = 0; i < b->n_fresh; i++) {
         n += count_names(s, &b->at[b->fresh[i]]);
     }
-    if (n > s->line_cap) {
-        uint32_t *line = scratch_array(s->scratch, 2 * n, sizeof(*line));
+    if (n >= s->line_cap) {
+        uint32_t *line = scratch_array(s->scratch, 2 * n + 1, sizeof(*line));
         if (line == NULL) {
             return err_memory(s->err);
         }
         s->line = line;
-        s->line_cap = 2 * n;
+        s->line_cap = 2 * n + 1;
     }
     return true;
 }
