@@ -64,7 +64,7 @@ part_receive() { "$root/scripts/bench-receive.sh" 2000; }
 part_archive() { "$root/scripts/bench-archive.sh"; }
 part_rpc() { "$root/scripts/bench-rpc.sh" 5000; }
 part_crowd() { "$root/scripts/bench-crowd.sh" 10; }
-part_names() { NAMES_RUNS=1 NAMES_SECONDS=10 "$root/scripts/bench-names.sh"; }
+part_names() { NAMES_RUNS=$few NAMES_SECONDS=10 "$root/scripts/bench-names.sh"; }
 part_symbols() { SYMBOLS_SECONDS=10 "$root/scripts/bench-symbols.sh"; }
 part_record() { BENCH_RUNS=$few BENCH_SECONDS=5 "$root/scripts/bench-record.sh"; }
 part_flame() { "$root/scripts/bench-flame.sh"; }

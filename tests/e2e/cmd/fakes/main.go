@@ -37,7 +37,7 @@ func main() {
 	sizes := flag.String("sizes", "real", "body sizes: real (p50 6 KB, p90 67 KB, gzip) or small")
 	sink := flag.String("sink", "127.0.0.1:4040", "address of the fake Pyroscope; empty = none")
 	cheap := flag.Bool("cheap", false, "the sink counts only: nothing is checked or kept")
-	answering := flag.String("any", "", "address of a server that reads each body and says that it took it, as an OTLP receiver does")
+	answering := flag.String("any", "", "address of a server that reads each body and says that it took it, in the format of the request, as receivers of OTLP and push do")
 	kubeconfig := flag.String("kube", "", "run a fake Kubernetes with the targets as pods; write its kubeconfig here")
 	flag.Parse()
 
@@ -163,7 +163,7 @@ func startAny(addr string) {
 	}
 	_, err := loop.Start(addr, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
-		w.Header().Set("Content-Type", "application/x-protobuf")
+		w.Header().Set("Content-Type", r.Header.Get("Content-Type"))
 	}), nil)
 	measure.Check(err)
 }
