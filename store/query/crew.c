@@ -11,9 +11,12 @@
 /* The most threads that help one query. */
 #define HELPERS_MAX 15
 /* So many bytes of profiles are read before helpers are taken: less does not pay for a thread. */
-#define ALONE_BYTES ((size_t)512 * 1024)
+#define ALONE_BYTES ((size_t)4 * 1024 * 1024)
 /* The most bytes of profiles that wait for a helper. */
 #define WAITING_BYTES ((size_t)4 * 1024 * 1024)
+/* A helper that waits is woken up when so many bytes wait for it: to wake it for each small profile
+ * costs half as much as to read it. */
+#define WAKE_BYTES (WAITING_BYTES / 16)
 /* The least memory of a helper: for its tree, and the same for what it reads and what waits. */
 #define PART_BYTES (2 * WAITING_BYTES)
 
@@ -350,7 +353,9 @@ static bool give(struct hand *h, const struct store_body *body)
     *h->end = t;
     h->end = &t->next;
     h->waiting += t->bytes;
-    pthread_cond_signal(&h->wake);
+    if (h->waiting >= WAKE_BYTES) {
+        pthread_cond_signal(&h->wake);
+    }
     pthread_mutex_unlock(&c->lock);
     return true;
 }
