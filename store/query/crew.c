@@ -212,7 +212,7 @@ static void start_helpers(struct crew *c)
     }
 }
 
-/* Tells the helpers that no task comes, and waits for their ends. */
+/* Ends the helpers once they have added all tasks, and joins them. */
 static void join_helpers(struct crew *c)
 {
     pthread_mutex_lock(&c->lock);

@@ -429,7 +429,7 @@ static bool grow_path(struct stacks *s, size_t used, size_t n)
     return true;
 }
 
-/* Reads the locations of a sample behind those of the path, and computes the key of its stack. */
+/* Appends the locations of a sample to the path, and computes the key of its stack. */
 static bool read_stack(struct stacks *s, struct keyed *k)
 {
     struct repair_part part = missing_part(s, &k->sample);
