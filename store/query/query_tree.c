@@ -12,7 +12,7 @@ static struct tree *read_tree(const struct query *q, const struct query_scope *s
     if (c != NULL && query_each_body(q, scope, which, crew_on_body, c, err)) {
         t = crew_finish(c, err);
     }
-    *ret_again = t == NULL && err->kind == ERR_LIMIT && crew_had_helpers(c);
+    *ret_again = c != NULL && t == NULL && err->kind == ERR_LIMIT && crew_had_helpers(c);
     crew_free(c);
     return t;
 }

@@ -210,6 +210,28 @@ static struct buf bytes_of_query(struct store_rig *r, struct world *w,
     return out;
 }
 
+/* The names of a call site come with the request, and may not fit. */
+TEST_ON(struct world *w, a_call_site_beyond_the_limit_ends_the_query)
+{
+    SCOPED(err) err = ERR_INIT;
+    struct profile_type type;
+    const struct query_range range = {RIG_T0 / NS_PER_MS, (RIG_T0 + RIG_HOUR) / NS_PER_MS, NULL};
+    char *name = calloc(1, 2 * MIB);
+    assert_non_null(name);
+    memset(name, 'x', 2 * MIB);
+    const struct sv site[] = {{name, 2 * MIB}};
+    const struct query_stacks which = {.call_site = site, .n_call_site = 1};
+    SCOPED(store_rig) r;
+    store_rig_init(&r);
+    assert_true(profile_type_parse(SV("process_cpu:cpu:nanoseconds::"), &type, &err));
+    w->q.store = r.store;
+    w->q.bytes_max = MIB;
+    w->q.helpers = &w->helpers;
+    assert_null(query_tree(&w->q, &range, &type, &which, &err));
+    CHECK_INT(err.kind, ERR_LIMIT, err.msg);
+    free(name);
+}
+
 /* A query is asked again without helpers if their parts of the memory are too small. */
 TEST_ON(struct world *w, a_query_has_the_same_tree_with_less_memory)
 {
