@@ -6,6 +6,9 @@
 #include "pprof/columns.h"
 #include "pprof/delta_private.h"
 
+/* The most bytes of a delta that is compressed at GZIP_QUICK instead of GZIP_FAST. */
+#define QUICK_MAX ((size_t)256 * 1024)
+
 struct making {
     const struct delta_input *in;
     const struct delta_state *old; /* NULL: none */
@@ -202,6 +205,14 @@ static int64_t duration_of(const struct making *m, bool known)
     return measured ? now - m->old->time_nanos : m->x.summary.duration_ns;
 }
 
+/* Returns the level for a delta of this size. Up to QUICK_MAX, GZIP_QUICK takes three to seven
+ * tenths of the time of GZIP_FAST; beyond, it would save a fifth. */
+static enum gzip_level level_of(const struct making *m, size_t size)
+{
+    bool quick = m->in->level == GZIP_FAST && size <= QUICK_MAX;
+    return quick ? GZIP_QUICK : m->in->level;
+}
+
 static bool write_out(struct making *m, bool known, struct delta_output *ret)
 {
     struct buf *plain = scratch_buf(m->scratch);
@@ -211,7 +222,7 @@ static bool write_out(struct making *m, bool known, struct delta_output *ret)
     return m->s.n_moved == 0 ||
            (delta_write(&m->x, &m->s, duration_of(m, known), m->scratch, plain) &&
             pprof_rewrite_pack(m->in->rewrite, m->scratch, (struct sv){plain->data, plain->len},
-                               m->in->level, &ret->data, &ret->size));
+                               level_of(m, plain->len), &ret->data, &ret->size));
 }
 
 static bool finish(struct making *m, struct delta_output *ret, enum delta_result *ret_result)

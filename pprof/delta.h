@@ -50,9 +50,9 @@ struct delta_input {
     /* The type may have counters of any name: without a known one, all columns except inuse_*
      * are counters. Otherwise such a profile is passed on. */
     bool any_counter;
-    uint64_t seed;                       /* seed of the hashes; the same from profile to profile */
-    enum gzip_level level;               /* compression of the delta */
-    struct scratch *scratch;             /* working memory; NULL is reported as out of memory */
+    uint64_t seed;           /* seed of the hashes; the same from profile to profile */
+    enum gzip_level level;   /* compression of the delta; GZIP_FAST may become GZIP_QUICK */
+    struct scratch *scratch; /* working memory; NULL is reported as out of memory */
     const struct pprof_rewrite *rewrite; /* changes the delta before it is compressed; or NULL */
 };
 

@@ -6,6 +6,7 @@
 #include "pprof/columns.h"
 #include "pprof/delta.h"
 #include "pprof/gzip.h"
+#include "pprof/put.h"
 #include "pprof/wire.h"
 #include "tests/unit/lib/pprof_writer.h"
 
@@ -591,8 +592,6 @@ TEST(raw_or_gzip)
     buf_done(&plain[1]);
 }
 
-/* A name that is not UTF-8 is repaired in the delta: servers refuse the whole profile for one.
- */
 /* A delta at each level of compression: the same profile, each way smaller than the one before. */
 TEST(compression)
 {
@@ -631,6 +630,50 @@ TEST(compression)
     }
 }
 
+/* Returns true if a gzip has the codes of GZIP_QUICK, which follow its header. */
+static bool has_quick_codes(struct sv data)
+{
+    enum { HEADER = 10, CODES = 16 };
+    SCOPED(scratch) *s = scratch_new();
+    SCOPED_MEMORY char *quick = NULL;
+    char text[4096];
+    size_t n = 0;
+    for (size_t i = 0; i < sizeof(text); i++) {
+        text[i] = (char)(i * i / 7);
+    }
+    assert_true(gzip_pack_at(s, (struct sv){text, sizeof(text)}, GZIP_QUICK, &quick, &n));
+    assert_true(n > HEADER + CODES && data.n > HEADER + CODES);
+    for (int q = 0; q < 40; q++)
+        fprintf(stderr, "%02x/%02x ", (unsigned char)quick[q], (unsigned char)data.p[q]);
+    return memcmp(quick + HEADER, data.p + HEADER, CODES) == 0;
+}
+
+/* Deltas up to 256 KiB have fixed codes, larger ones codes of their own. A field of the profile
+ * itself that is not known is copied, and so sets the size. */
+TEST(codes)
+{
+    enum { UNKNOWN_FIELD = 99, LARGE = 256 * 1024 };
+    struct pprof_spec spec = {.types = HEAP, .time_nanos = T0};
+    const struct pprof_row row = {"main", NULL, {0, 0, 1, 1}};
+    SCOPED_MEMORY char *unknown = calloc(LARGE, 1);
+    static const size_t sizes[] = {1024, LARGE - 1024, LARGE};
+    assert_non_null(unknown);
+    for (size_t i = 0; i < 3; i++) {
+        SCOPED(buf) body = pprof_make(&spec, &row, 1);
+        SCOPED(scratch) *scratch = scratch_new();
+        body.max = 2 * LARGE;
+        wire_put_bytes(&body, UNKNOWN_FIELD, unknown, sizes[i]);
+        assert_true(buf_ok(&body));
+        struct delta_input in = {.body = {body.data, body.len}, .scratch = scratch};
+        struct delta_output out;
+        struct err err = ERR_INIT;
+        assert_int_equal(delta_make(&in, &out, &err), DELTA_FIRST);
+        CHECK_INT(has_quick_codes((struct sv){out.data, out.size}), i < 2, "");
+        delta_output_done(&out);
+    }
+}
+
+/* A name that is not UTF-8 is repaired in the delta: servers refuse the whole profile for one. */
 TEST(not_utf8)
 {
     SCOPED(series) s = {.baseline = NULL};
