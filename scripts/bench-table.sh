@@ -134,6 +134,8 @@ row_week() {
   query "$1" 20 "${BENCH_WEEK:-10080}" 20 600 300
   answers week_one 'flame graph of one service'
   answers week_all 'flame graph of all'
+  answers week_noon_one 'one service from noon'
+  answers week_noon_all 'all services from noon'
   cpu_of 'labels of all'
 }
 row_make() {
@@ -209,6 +211,10 @@ week_one|0|ms|  flame graph of one service
 week_one_time|0|ms|  time that it takes
 week_all|0|ms|  flame graph of all services
 week_all_time|0|ms|  time that it takes
+week_noon_one|0|ms|  one service, from noon to noon (two half days by the hour)
+week_noon_one_time|0|ms|  time that it takes
+week_noon_all|0|ms|  all services, from noon to noon
+week_noon_all_time|0|ms|  time that it takes
 make|1|s|make from clean, with -j2
 make_time|0|s|  time that it takes
 EOF

@@ -574,8 +574,9 @@ bool db_open_reader(struct db *db, const char *path, bool *ret_empty, struct err
     return open_flags(db, path, false, SQLITE_OPEN_READONLY, ret_empty, err);
 }
 
-bool db_make_large(struct db *db, const char *path, struct err *err)
+bool db_make_whole(struct db *db, const char *path, unsigned page_bytes, struct err *err)
 {
+    char pragmas[256];
     bool empty;
     *db = (struct db){.path = path, .data_fd = -1};
     if (unlink(path) != 0 && errno != ENOENT) {
@@ -584,19 +585,19 @@ bool db_make_large(struct db *db, const char *path, struct err *err)
     int rc = sqlite3_open_v2(
         path, &db->handle, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_CREATE, NULL);
     bool ok = rc == SQLITE_OK ? set_up(db, false, &empty, err) : fail(db, rc, err);
-    ok = ok && make_schema(db,
-                           "PRAGMA page_size = 65536; PRAGMA journal_mode = OFF;"
-                           "PRAGMA synchronous = OFF; PRAGMA locking_mode = EXCLUSIVE;"
-                           "BEGIN IMMEDIATE",
-                           err);
-    db->page_bytes = 65536;
+    (void)snprintf(pragmas, sizeof(pragmas),
+                   "PRAGMA page_size = %u; PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF;"
+                   "PRAGMA locking_mode = EXCLUSIVE; BEGIN IMMEDIATE",
+                   page_bytes);
+    ok = ok && make_schema(db, pragmas, err);
+    db->page_bytes = page_bytes;
     if (!ok) {
         db_close(db);
     }
     return ok;
 }
 
-bool db_finish_large(struct db *db, struct err *err)
+bool db_finish_whole(struct db *db, struct err *err)
 {
     int fd = open(db->path, O_RDONLY | O_CLOEXEC);
     bool ok = fd >= 0 && fsync(fd) == 0;

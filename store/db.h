@@ -139,12 +139,12 @@ struct sv db_slice_bytes(struct db *db);
  * sqlite3_malloc64(), belong to the connection from then on, also on failure. `name` is for
  * messages, and must stay valid until db_close(). False with err; db->fault says why. */
 bool db_open_slice(struct db *db, const char *name, void *bytes, size_t n, struct err *err);
-/* Creates a database with pages of 64 KiB and without a log, which is written once and complete
- * only after db_finish_large(). An earlier file is replaced. Large pages keep the trees of large
- * files two levels deep. */
-bool db_make_large(struct db *db, const char *path, struct err *err);
+/* Creates a database without a log, which is written once and complete only after
+ * db_finish_whole(). An earlier file is replaced. page_bytes: a power of two from 512 to 65536;
+ * large pages keep the trees of large files two levels deep. */
+bool db_make_whole(struct db *db, const char *path, unsigned page_bytes, struct err *err);
 /* Writes all of it to the disk. */
-bool db_finish_large(struct db *db, struct err *err);
+bool db_finish_whole(struct db *db, struct err *err);
 void db_close(struct db *db); /* does nothing if it is closed already */
 /* Returns true if SQLite has opened the file for reading only, because it cannot be written. */
 bool db_is_read_only(const struct db *db);

@@ -13,6 +13,7 @@
 #include "store/data.h"
 #include "store/peering/gather.h"
 #include "store/private.h"
+#include "store/sums.h"
 
 #define PATH_SIZE 4096
 #define EXTENSION ".db"
@@ -334,6 +335,7 @@ bool store_file_remove(struct store *s, struct store_file *f, struct err *err)
     bool ok = remove_suffix(f->path, STORE_COUNT_SUFFIX, err) &&
               remove_suffix(f->path, "-wal", err) &&
               rename_suffix(f->path, DATA_SUFFIX, REMOVED_SUFFIX, err) && remove_rest(f->path, err);
+    store_sums_file_removed(s, f);
     if (!ok) {
         (void)rename_suffix(f->path, REMOVED_SUFFIX, DATA_SUFFIX, NULL);
         pthread_mutex_lock(&s->lock);
@@ -446,6 +448,7 @@ static bool take_entry(struct store *s, const char *entry, struct err *err)
     bool is_data = sv_ends_with(text, SV(DATA_SUFFIX));
     text.n -= is_data ? sizeof(DATA_SUFFIX) - 1 : 0;
     if (!store_name_parse(text, &name) || (is_data && !is_orphan_data(s, text))) {
+        store_sums_found(s, entry);
         return true;
     }
     struct store_file *f = file_new(s, &name);
@@ -478,6 +481,7 @@ static void forget_all(struct store *s)
     }
     s->n_files = 0;
     pthread_mutex_unlock(&s->lock);
+    store_sums_done(s);
 }
 
 /* Returns the first file from the i-th on that could not be read, with a reference; NULL if there

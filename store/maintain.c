@@ -7,6 +7,7 @@
 #include "base/thread.h"
 #include "store/archive/archive.h"
 #include "store/private.h"
+#include "store/sums.h"
 
 #define ROUND_MS (30 * MS_PER_S)
 /* Delay of the first round, so that queries right after the start find the disk idle. */
@@ -56,7 +57,7 @@ struct holding {
 /* Under the lock. */
 static struct holding holding_of(const struct store *s)
 {
-    struct holding h = {.n = 0};
+    struct holding h = {.bytes = store_sums_bytes(s)};
     for (size_t i = 0; i < s->n_files; i++) {
         struct store_file *f = s->files[i];
         if (f->fault == DB_FINE) {
@@ -159,6 +160,7 @@ void store_maintain(struct store *s, int64_t now_ns)
     index_files(s);
     store_logs_copy(s);
     store_merge_files(s, now_ns);
+    store_sums_make(s, now_ns);
     store_bad_drop(s);
     if (s->archive != NULL) {
         archive_hurry(s->archive);

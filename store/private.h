@@ -56,6 +56,7 @@ struct store_file {
     bool unindexed;
     bool sealed; /* merged, all of it is in the database, and it is not open for writing */
     bool frozen; /* it must not change: late profiles go to a further file of its stretch */
+    bool sum;    /* not guarded: it is the sum of a day (sums.h), and not on the list of files */
     /* data_bytes: the size of the data file, and of the database after its log is copied into it;
      * log_bytes: the size of its log file. */
     uint64_t data_bytes;
@@ -333,6 +334,9 @@ struct store_metrics {
     struct metric_cell *unmergeable;
     struct metric_cell *merge_failures;
     struct metric_cell *opened;
+    struct metric_cell *sums;
+    struct metric_cell *sum_failures;
+    struct metric_cell *sum_reads;
 };
 
 /* The options that store_configure() changes. */
@@ -364,6 +368,8 @@ struct store {
     struct store_file **files; /* in order of names */
     size_t n_files;
     size_t files_cap;
+    struct store_sum *sums; /* sums.h */
+    size_t n_sums;
     struct series_lists *series; /* of the files that do not change; has a lock of its own */
     struct reader_conn *idle;    /* the one that was used last comes first */
     struct store_bad *bad;

@@ -136,11 +136,34 @@ static struct reader_conn *open_local(struct store *s, struct store_file *f, uin
     return c;
 }
 
+/* Opens the sum of a day, which never changes. NULL with err. */
+static struct reader_conn *open_sum(struct store *s, struct store_file *f, struct err *err)
+{
+    bool empty = false;
+    struct reader_conn *c = calloc(1, sizeof(*c));
+    if (c == NULL) {
+        err_memory(err);
+        return NULL;
+    }
+    c->file = store_file_ref(f);
+    metric_inc(s->metrics.opened);
+    if (!db_open_still(&c->db, f->path, &empty, err) || empty) {
+        (void)(!empty || err_set(err, ERR_INPUT, "it is empty"));
+        conn_free(c);
+        return NULL;
+    }
+    return c;
+}
+
 struct reader_conn *store_reader_take(struct store *s, struct store_file *f, bool *ret_skip,
                                       struct err *err)
 {
     uint64_t inode = 0;
     *ret_skip = false;
+    if (f->sum) {
+        struct reader_conn *r = take_idle(s, f);
+        return r != NULL ? r : open_sum(s, f, err);
+    }
     if (f->object != NULL) {
         struct reader_conn *r = take_idle(s, f);
         return r != NULL ? r : open_remote(s, f, err);
@@ -178,14 +201,14 @@ static struct reader_conn *take_surplus(struct store *s)
 
 void store_reader_give(struct store *s, struct reader_conn *c, const struct err *err)
 {
-    if (c->db.still) {
+    if (c->db.still && !c->file->sum) {
         /* The connection was opened for a disk that cannot be written. The disk may be writable
          * again when the next query opens the file. */
         conn_free(c);
         return;
     }
     if (c->db.fault != DB_FINE) {
-        if (c->file->object == NULL) {
+        if (c->file->object == NULL && !c->file->sum) {
             store_file_fault(s, c->file, c->db.fault, err->msg);
         }
         conn_free(c);

@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "store/archive/archive.h"
+#include "store/sums.h"
 
 static int64_t range_from(const struct scan *c)
 {
@@ -251,6 +252,59 @@ static bool add_peers(struct scan *c, struct store_file ***files, size_t *n, str
            peering_add_files(peers, c->store, &c->peers, files, n, c->range->partial, err);
 }
 
+/* ---- sums of days ---------------------------------------------------------------------------- */
+
+/* Visits the sum of a day. *ret_done is false if the sum cannot be read, and nothing was visited:
+ * the files of the day are to be read. A sum that turns out to be damaged later ends the scan. */
+static bool scan_sum(struct scan *c, struct store_file *f, bool *ret_done, struct err *err)
+{
+    struct err why = ERR_INIT;
+    bool known = false;
+    bool skip;
+    c->file = f;
+    c->file_number++;
+    *ret_done = true;
+    metric_inc(c->store->metrics.sum_reads);
+    if (!read_known(c, f, &known, err)) {
+        return false;
+    }
+    if (known && is_in_memory(c)) {
+        return visit_open(c, NULL, err);
+    }
+    struct reader_conn *r = store_reader_take(c->store, f, &skip, &why);
+    *ret_done = r != NULL && (known || read_catalogue(c, f, &r->db, &why));
+    bool ok = *ret_done && visit_open(c, &r->db, &why);
+    bool fault = r == NULL || r->db.fault != DB_FINE;
+    if (r != NULL) {
+        store_reader_give(c->store, r, &why);
+    }
+    if (fault) {
+        store_sums_failed(c->store, f, why.msg);
+    }
+    if (ok || (fault && !*ret_done)) {
+        return true;
+    }
+    *ret_done = true;
+    return err_set(err, why.kind, "%s: %s%s", f->path, why.msg,
+                   fault ? ": the file was removed: ask again" : "");
+}
+
+/* Visits the sum of the day whose files begin at *i, if there is one, and sets *i to the file after
+ * them. */
+static bool scan_day(struct scan *c, struct store_file **files, size_t n, size_t *i,
+                     struct err *err)
+{
+    struct store_file *sum = NULL;
+    bool done = false;
+    size_t covered = c->with_sums && c->range->peers.peering == NULL
+                         ? store_sums_cover(c->store, files, n, *i, c->range, &sum)
+                         : 0;
+    bool ok = covered == 0 || scan_sum(c, sum, &done, err);
+    store_file_unref(sum);
+    *i += done ? covered : 0;
+    return ok;
+}
+
 /* ---- all files ------------------------------------------------------------------------------- */
 
 static bool scan_file(struct scan *c, struct store_file *f, struct err *err)
@@ -289,8 +343,13 @@ static bool scan_files(struct scan *c, bool backwards, struct err *err)
         return false;
     }
     bool ok = add_peers(c, &files, &n, err) && prepare(c, files, &n, err);
-    for (size_t i = 0; ok && i < n && !c->stopped; i++) {
-        ok = scan_file(c, files[backwards ? n - 1 - i : i], err);
+    for (size_t i = 0; ok && i < n && !c->stopped;) {
+        size_t before = i;
+        ok = backwards || scan_day(c, files, n, &i, err);
+        if (ok && i == before) {
+            ok = scan_file(c, files[backwards ? n - 1 - i : i], err);
+            i++;
+        }
     }
     arena_free(c->index_arena);
     store_files_free(files, n);

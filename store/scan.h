@@ -22,6 +22,7 @@ struct scan {
     bool stopped;              /* a callback has ended the scan */
     bool any;                  /* also visit files without a series that matches */
     bool wants_shared;         /* see catalogue.wants_shared */
+    bool with_sums;            /* see struct store_scan */
     int64_t floor_ns;          /* files that end before are left out; visit_file may raise it */
     struct peering_scan peers; /* the rows that peers are asked for */
     /* The members below describe the file that is being visited. */

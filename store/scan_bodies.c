@@ -274,6 +274,9 @@ static bool is_intact(struct scan *c, const struct body_row *r, struct sv data, 
     if (store_hash_fits(data, r->hash)) {
         return true;
     }
+    if (c->file->sum) {
+        return false; /* see visit_body() */
+    }
     if (c->file->slices != NULL) {
         return false; /* a matter of the peer, which notes it when it reads the profile itself */
     }
@@ -300,7 +303,11 @@ static bool visit_body(struct scan *c, struct bodies_job *job, struct body_row *
     }
     store_id_format(r->first_ns, r->id_hash, r->profile, id);
     bool ok = read_set(c, job, r->set_id, err) && gather_series(c, job, r, &body, err);
-    if (ok && (!with_data || is_intact(c, r, data, id))) {
+    bool intact = ok && (!with_data || is_intact(c, r, data, id));
+    if (ok && !intact && c->file->sum) {
+        ok = db_damaged(c->db, "the bytes of a profile", err);
+    }
+    if (intact) {
         body.id = id;
         body.data = with_data ? data : SV("");
         body.from_ns = r->from_ns;
@@ -527,6 +534,7 @@ bool store_each_body(struct store *s, const struct store_scan *scan,
     struct scan c = {.store = s,
                      .range = &all.range,
                      .peers = {.kind = scan->with_data ? SLICE_BODIES : SLICE_HEADS},
+                     .with_sums = scan->with_sums,
                      .visit_file = bodies_of_file,
                      .job = &job};
     bool ok = job.arena != NULL ? scan_run(&c, scan->newest_first, err) : err_memory(err);

@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "store/archive/archive.h"
 #include "store/private.h"
+#include "store/sums.h"
 
 /* ---- metrics --------------------------------------------------------------------------------- */
 
@@ -60,6 +61,12 @@ static void make_metrics(struct store *s)
     m->merge_failures = cell_of(s, METRIC_COUNTER, "profpull_store_merge_failures_total",
                                 "Passes over a file of the store that ended before all of its "
                                 "profiles were merged.");
+    m->sums = cell_of(s, METRIC_COUNTER, "profpull_store_sums_total",
+                      "Sums of days of the store that were made.");
+    m->sum_failures = cell_of(s, METRIC_COUNTER, "profpull_store_sum_failures_total",
+                              "Sums of days of the store that could not be made, or not be read.");
+    m->sum_reads = cell_of(s, METRIC_COUNTER, "profpull_store_sum_reads_total",
+                           "Sums of days that queries have read in place of the files.");
     m->opened = cell_of(s, METRIC_COUNTER, "profpull_store_readers_opened_total",
                         "Files of the store, and objects of its archive, that queries have opened "
                         "because they were not open any more.");
@@ -199,6 +206,7 @@ struct store *store_close(struct store *s)
     store_bad_forget(s, NULL);
     free(s->bad);
     store_files_free(s->files, s->n_files);
+    store_sums_done(s);
     archive_free(s->archive);
     series_lists_free(s->series);
     scratch_free(s->scratch);
@@ -229,6 +237,7 @@ void store_stats(struct store *s, struct store_stats *ret)
             ret->newest_ns = f->newest_ns > ret->newest_ns ? f->newest_ns : ret->newest_ns;
         }
     }
+    ret->bytes += store_sums_bytes(s);
     pthread_mutex_unlock(&s->lock);
     ret->oldest_ns = ret->profiles > 0 ? ret->oldest_ns : 0;
 }

@@ -239,6 +239,9 @@ struct store_scan {
     /* Within a file, visit by series, then by time: what profiles have in common is then still in
      * the caches of the processor, and the profiles of one set at a time are listed in memory. */
     bool by_series;
+    /* One profile of each series may stand for a whole day of the range, if the store has summed
+     * it: for callers that only sum up stacks. */
+    bool with_sums;
 };
 bool store_each_body(struct store *s, const struct store_scan *scan,
                      bool (*visit)(void *arg, const struct store_body *body), void *arg,
@@ -268,7 +271,7 @@ struct store_stats {
     uint64_t files;
     uint64_t profiles;
     uint64_t singles; /* profiles that are not merged */
-    uint64_t bytes;   /* databases and logs */
+    uint64_t bytes;   /* databases, logs, and sums of days */
     int64_t oldest_ns;
     int64_t newest_ns;
 };

@@ -16,7 +16,7 @@
 /* Memory for one merge, and for its result. */
 #define MERGE_BYTES_MAX ((size_t)64 * 1024 * 1024)
 #define RESULT_BYTES_MAX ((size_t)32 * 1024 * 1024)
-#define PIECE 512
+#define PAGE_BYTES 65536
 
 /* A profile of a source. */
 struct member {
@@ -698,8 +698,9 @@ bool day_build(const struct day_options *o, struct day *ret, struct err *err)
     buf_init(&b.blob, STORE_BLOB_MAX);
     buf_init(&b.out, RESULT_BYTES_MAX);
     buf_init(&b.copy, RESULT_BYTES_MAX + MERGE_BYTES_MAX);
-    bool ok = day_sets_init(&b.sets) ? db_make_large(&b.db, o->path, err) : err_memory(err);
-    ok = ok && build_all(&b, err) && db_finish_large(&b.db, err);
+    bool ok =
+        day_sets_init(&b.sets) ? db_make_whole(&b.db, o->path, PAGE_BYTES, err) : err_memory(err);
+    ok = ok && build_all(&b, err) && db_finish_whole(&b.db, err);
     db_close(&b.db);
     day_sets_done(&b.sets);
     map_free(b.known, NULL);

@@ -121,8 +121,10 @@ bool query_each_body(const struct query *q, const struct query_scope *scope,
     if (which->n_profile_ids > 0) {
         return each_listed(&v, which, err);
     }
-    const struct store_scan scan = {
-        .range = scope->range, .with_data = true, .by_series = scope->by_series};
+    const struct store_scan scan = {.range = scope->range,
+                                    .with_data = true,
+                                    .by_series = scope->by_series,
+                                    .with_sums = scope->with_sums};
     bool ok = store_each_body(q->store, &scan, bodies_on_body, &v, err);
     return query_ended(ok, &v.err, err);
 }

@@ -116,6 +116,7 @@ bool query_profile(const struct query *q, const struct query_range *r,
     if (!query_scope_init(q, &scope, r, type, err)) {
         return false;
     }
+    scope.with_sums = true;
     struct merging m = {
         .q = q,
         .o = o,

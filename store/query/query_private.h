@@ -24,7 +24,9 @@ uint64_t query_seed(void);
 struct query_scope {
     struct store_range range;
     struct selector *selector; /* owned; NULL: all series */
-    bool by_series;            /* as in struct store_scan; false after query_scope_init() */
+    /* As in struct store_scan; false after query_scope_init(). */
+    bool by_series;
+    bool with_sums;
 };
 /* Makes the scope of a query with a range and a type (NULL: all types). */
 bool query_scope_init(const struct query *q, struct query_scope *scope, const struct query_range *r,

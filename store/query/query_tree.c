@@ -27,6 +27,7 @@ struct tree *query_tree(const struct query *q, const struct query_range *r,
         return NULL;
     }
     scope.by_series = true; /* the order does not change sums, and this one is faster */
+    scope.with_sums = true;
     size_t damaged = q->damaged != NULL ? atomic_load(q->damaged) : 0;
     struct tree *t = read_tree(q, &scope, which, q->helpers, &again, err);
     if (again) {
