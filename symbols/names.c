@@ -287,8 +287,10 @@ static void find_one(struct symbol_table *t, struct symbol_question *q, int64_t 
     q->pending = e->asked && e->n_lines == 0;
 }
 
-/* Brings the slot of a place into the cache, from where other profiles have displaced it. */
-static void fetch_slot(const struct symbol_table *t, uint64_t place)
+/* Brings the slot of a place into the cache, from where other profiles have displaced it. Always
+ * inline, since GCC removes calls of a function that only prefetches. */
+static inline __attribute__((always_inline)) void fetch_slot(const struct symbol_table *t,
+                                                             uint64_t place)
 {
     if (t->n_slots > 0) {
         __builtin_prefetch(&t->entries[first_slot(place, t->n_slots)]);

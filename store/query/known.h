@@ -22,8 +22,10 @@ void known_done(struct known *k);
 /* Makes room for one more stack. Returns false with ERR_LIMIT or ERR_MEMORY. */
 bool known_grow(struct known *k, struct budget *b, struct err *err);
 
-/* Asks the processor to load the slot of a key into its cache. */
-static inline void known_prefetch(const struct known *k, const struct pprof_key *key)
+/* Asks the processor to load the slot of a key into its cache. Always inline, since GCC removes
+ * calls of a function that only prefetches. */
+static inline __attribute__((always_inline)) void known_prefetch(const struct known *k,
+                                                                 const struct pprof_key *key)
 {
     if (k->n_slots > 0) {
         size_t slot = key->half[0] & (k->n_slots - 1);
