@@ -23,6 +23,7 @@ struct entry {
     uint64_t place;
     const struct symbol_line *lines;
     uint32_t n_lines;
+    uint8_t known; /* symbol_lines_known() of the lines */
     bool used;
     bool asked;          /* and no answer has come */
     int64_t again_at_ms; /* if there are no lines: when it may be asked for again */
@@ -278,8 +279,10 @@ static void find_one(struct symbol_table *t, struct symbol_question *q, int64_t 
         return;
     }
     if (e->n_lines > 0) {
+        __builtin_prefetch(e->lines); /* symbol_profile_write() reads them */
         q->location->lines = e->lines;
         q->location->n_lines = e->n_lines;
+        q->location->known = e->known;
     } else if (now_ms >= e->again_at_ms) {
         e->again_at_ms = now_ms + again_ms;
         q->ask = e->asked = true;
@@ -461,6 +464,7 @@ static bool add_locked(struct symbol_table *t, uint64_t place,
     }
     e->lines = lines;
     e->n_lines = (uint32_t)n;
+    e->known = symbol_lines_known(lines, n);
     return true;
 }
 

@@ -59,6 +59,7 @@ struct symbol_location {
     /* Set by the caller: the frames at the address, innermost first. They must live until
      * symbol_profile_write() returns. */
     const struct symbol_line *lines;
+    uint8_t known; /* set by the caller: symbol_lines_known() of the lines */
     struct {
         uint32_t field_at; /* private: where the location's field begins */
         uint32_t at;       /* private: where its content begins, and its length */
@@ -78,6 +79,11 @@ struct symbol_profile {
     uint64_t n_strings; /* private, as is the next one */
     uint64_t max_function;
 };
+
+/* Returns a set of facts about the lines of a location, which symbol_profile_write() needs for the
+ * mapping. A cache of lines keeps it with them, so that writing a profile need not read each
+ * function of each line. */
+uint8_t symbol_lines_known(const struct symbol_line *lines, size_t n);
 
 enum symbol_glance {
     SYMBOL_GLANCE_NAMED,   /* the beginning has locations, and all of them have lines */

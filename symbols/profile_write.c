@@ -14,11 +14,18 @@ enum {
     MAPPING_HAS_INLINE_FRAMES = 10,
 };
 
-/* The first slots of a table of pointers; a power of two. */
+/* The fewest slots of a table of pointers; a power of two. */
 #define SLOTS_MIN ((size_t)256)
 #define OFFSET_TEXT_MAX 24
 /* The bytes of a line in nearly all profiles, with its head. */
 #define LINE_BYTES ((size_t)9)
+/* The most bytes of a line, with its head. */
+#define LINE_MAX ((size_t)2 + 2 * (1 + WIRE_NUMBER_MAX))
+/* The bytes of the head of a message of fewer than 128 bytes. */
+#define HEAD_BYTES ((size_t)2)
+/* How many functions before their turn their strings are fetched, and the bytes of a cache line. */
+#define AHEAD 8
+#define CACHE_LINE ((size_t)64)
 /* The bytes of an added function and of the heads of its strings: at most 80, and fewer of nearly
  * all. A buffer with too little room grows. */
 #define ADDED_HEADS_MAX ((size_t)32)
@@ -28,7 +35,7 @@ struct pointer_slot {
     uint64_t value;
 };
 
-/* A table from a pointer to a number, by open addressing. It grows from a few slots, since most
+/* A table from a pointer to a number, by open addressing. It begins with few slots, since most
  * lines share their functions, and a small table stays in the cache. */
 struct pointer_map {
     struct scratch *scratch;
@@ -54,6 +61,12 @@ struct added_function {
     uint64_t file;
 };
 
+/* An added function, by its place in `added`, and the file and line of its declaration. */
+struct ordered {
+    uint32_t key;
+    uint32_t at;
+};
+
 struct writing {
     const struct symbol_profile *p;
     struct buf *out;
@@ -64,13 +77,17 @@ struct writing {
     struct pointer_map strings;   /* by the first byte of the text */
     struct added_function *added; /* in the order of their ids */
     size_t n_added;
-    uint64_t *ids;  /* the functions of the lines of one location */
     uint8_t *known; /* by mapping: a set of enum known */
     bool failed;    /* out of memory */
 };
 
-static bool pointer_map_init(struct pointer_map *m, struct scratch *s, size_t size)
+/* Makes an empty table with at least `slots` slots. Returns false if out of memory. */
+static bool pointer_map_init(struct pointer_map *m, struct scratch *s, size_t slots)
 {
+    size_t size = SLOTS_MIN;
+    while (size < slots) {
+        size *= 2;
+    }
     *m = (struct pointer_map){.scratch = s, .mask = size - 1};
     m->slots = scratch_zeroed(s, size, sizeof(*m->slots));
     return m->slots != NULL;
@@ -127,12 +144,13 @@ static inline uint64_t *pointer_map_at(struct pointer_map *m, const void *key, b
 /* Adds a function. Returns its id. */
 static uint64_t add_function(struct writing *w, const struct symbol_function *f)
 {
+    __builtin_prefetch(f); /* put_files() reads it */
     w->added[w->n_added++] = (struct added_function){.function = f};
     return w->p->max_function + w->n_added;
 }
 
 /* Returns the id of a function, which is added if it is new. */
-static uint64_t id_of_function(struct writing *w, const struct symbol_function *f)
+static inline uint64_t id_of_function(struct writing *w, const struct symbol_function *f)
 {
     bool found;
     uint64_t *id = pointer_map_at(&w->functions, f, &found);
@@ -184,27 +202,94 @@ static void put_function(struct writing *w, const struct added_function *f, uint
     wire_put_bytes(w->out, PROFILE_FUNCTION, bytes, n);
 }
 
-/* Returns the bytes that the added functions and their strings take at most. */
-static size_t size_of_added(const struct writing *w)
+/* Brings the texts of a function into the cache. Always inline, since GCC removes calls of a
+ * function that only prefetches. */
+static inline __attribute__((always_inline)) void fetch_texts(const struct symbol_function *f)
+{
+    for (size_t at = 0; at < f->name.n; at += CACHE_LINE) {
+        __builtin_prefetch(f->name.p + at);
+    }
+    for (size_t at = 0; at < f->system_name.n; at += CACHE_LINE) {
+        __builtin_prefetch(f->system_name.p + at);
+    }
+}
+
+/* Appends the files of the added functions. Returns the bytes that the functions and their other
+ * strings take at most. */
+static size_t put_files(struct writing *w)
 {
     size_t n = 0;
     for (size_t i = 0; i < w->n_added; i++) {
         const struct symbol_function *f = w->added[i].function;
-        n += f->name.n + f->system_name.n + f->file.n + ADDED_HEADS_MAX;
+        w->added[i].file = put_string(w, f->file);
+        n += f->name.n + f->system_name.n + ADDED_HEADS_MAX;
     }
     return n;
 }
 
+/* Returns the bits of a number, or the largest number of so many bits if it has more. */
+static uint32_t at_most_bits(uint64_t value, unsigned bits)
+{
+    uint64_t most = (UINT64_C(1) << bits) - 1;
+    return (uint32_t)(value < most ? value : most);
+}
+
+/* Sorts by eight bits of the key, and keeps the order of equal ones. Returns the sorted array, and
+ * leaves the other one for the next pass. */
+static struct ordered *sort_by_digit(struct ordered *from, struct ordered *to, size_t n,
+                                     unsigned shift)
+{
+    size_t starts[257] = {0};
+    for (size_t i = 0; i < n; i++) {
+        starts[(from[i].key >> shift & 0xff) + 1]++;
+    }
+    if (starts[(from[0].key >> shift & 0xff) + 1] == n) {
+        return from;
+    }
+    for (size_t digit = 1; digit < 256; digit++) {
+        starts[digit] += starts[digit - 1];
+    }
+    for (size_t i = 0; i < n; i++) {
+        to[starts[from[i].key >> shift & 0xff]++] = from[i];
+    }
+    return to;
+}
+
+/* Returns the added functions in the order of their files and lines, NULL if out of memory. */
+static const struct ordered *sort_added(const struct writing *w)
+{
+    struct ordered *from = scratch_array(w->p->scratch, 2 * w->n_added, sizeof(*from));
+    struct ordered *to = from + w->n_added;
+    for (size_t i = 0; from != NULL && i < w->n_added; i++) {
+        const struct added_function *f = &w->added[i];
+        uint64_t file = f->file == 0 ? 0 : f->file - w->p->n_strings + 1;
+        from[i].key = at_most_bits(file, 16) << 16 | at_most_bits(f->function->start_line, 16);
+        from[i].at = (uint32_t)i;
+    }
+    for (unsigned shift = 0; from != NULL && shift < 32; shift += 8) {
+        struct ordered *sorted = sort_by_digit(from, to, w->n_added, shift);
+        to = sorted == to ? from : to;
+        from = sorted;
+    }
+    return from;
+}
+
 /* Appends the strings of the added functions, and then the functions: entries of a kind compress
- * better next to each other. */
+ * better next to each other. Names are sorted by place, because functions on the same or
+ * neighbouring lines are often instances of one template, and their names long and alike. */
 static void put_added(struct writing *w)
 {
-    buf_reserve(w->out, w->out->len + size_of_added(w));
-    for (size_t i = 0; i < w->n_added; i++) {
-        struct added_function *f = &w->added[i];
+    size_t rest = put_files(w);
+    const struct ordered *order = w->n_added > 0 ? sort_added(w) : NULL;
+    w->failed = w->failed || (order == NULL && w->n_added > 0);
+    buf_reserve(w->out, w->out->len + rest);
+    for (size_t i = 0; !w->failed && i < w->n_added; i++) {
+        struct added_function *f = &w->added[order[i].at];
+        if (i + AHEAD < w->n_added) {
+            fetch_texts(w->added[order[i + AHEAD].at].function);
+        }
         f->name = put_string(w, f->function->name);
         f->system_name = put_string(w, f->function->system_name);
-        f->file = put_string(w, f->function->file);
     }
     for (size_t i = 0; i < w->n_added; i++) {
         put_function(w, &w->added[i], w->p->max_function + 1 + i);
@@ -257,17 +342,6 @@ static void copy_until(struct writing *w, size_t until, size_t next)
     w->copied = next;
 }
 
-/* Returns what the lines of a location have: a set of enum known. */
-static unsigned known_of(const struct symbol_location *l)
-{
-    unsigned known = l->n_lines > 0 ? KNOWN_BY_ALL : 0;
-    for (size_t i = 0; i < l->n_lines; i++) {
-        known &= l->lines[i].function->file.n > 0 ? ~0U : ~(unsigned)KNOWN_FILES;
-        known &= l->lines[i].line != 0 ? ~0U : ~(unsigned)KNOWN_LINES;
-    }
-    return known | (l->n_lines > 1 ? (unsigned)KNOWN_INLINES : 0);
-}
-
 /* Copies the fields of a message to w->message, except those with these numbers. */
 static void copy_fields(struct writing *w, struct sv message, unsigned but_from, unsigned but_to)
 {
@@ -280,61 +354,63 @@ static void copy_fields(struct writing *w, struct sv message, unsigned but_from,
     }
 }
 
-/* Sets w->ids to the functions of the lines of a location. Returns the number of its lines. */
-static size_t find_functions(struct writing *w, const struct symbol_location *l)
+/* Encodes a number like wire_encode(), without a branch if it takes one or two bytes: which of the
+ * two it takes cannot be predicted. Two bytes are written in any case. */
+static inline unsigned char *encode_short(unsigned char *at, uint64_t value)
 {
-    for (size_t i = 0; i < l->n_lines; i++) {
-        w->ids[i] = id_of_function(w, l->lines[i].function);
+    if (value >= 1 << 14) {
+        return at + wire_encode(value, at);
     }
-    if (l->n_lines == 0) {
-        w->ids[0] = id_of_unknown(w, l);
-    }
-    return l->n_lines > 0 ? l->n_lines : 1;
-}
-
-/* Returns the line of the i-th frame of a location; 0: unknown. */
-static uint64_t line_of(const struct symbol_location *l, size_t i)
-{
-    return i < l->n_lines ? l->lines[i].line : 0;
-}
-
-/* Returns the size of a Line message. */
-static size_t line_size(uint64_t function, uint64_t line)
-{
-    return 1 + wire_number_size(function) + (line != 0 ? 1 + wire_number_size(line) : 0);
+    unsigned more = value >= 1 << 7;
+    at[0] = (unsigned char)((value & 0x7f) | more << 7);
+    at[1] = (unsigned char)(value >> 7);
+    return at + 1 + more;
 }
 
 /* Encodes a field with a Line message. Returns the byte after it. */
-static unsigned char *encode_line(unsigned char *at, uint64_t function, uint64_t line)
+static inline unsigned char *encode_line(unsigned char *begin, uint64_t function, uint64_t line)
 {
-    at += wire_encode_head(LOCATION_LINE, line_size(function, line), at);
+    unsigned char *at = begin + HEAD_BYTES;
     *at++ = LINE_FUNCTION_ID << 3 | WIRE_VARINT;
-    at += wire_encode(function, at);
+    at = encode_short(at, function);
     if (line != 0) {
         *at++ = LINE_LINE << 3 | WIRE_VARINT;
-        at += wire_encode(line, at);
+        at = encode_short(at, line);
     }
+    begin[0] = LOCATION_LINE << 3 | WIRE_BYTES;
+    begin[1] = (unsigned char)(at - begin - (ptrdiff_t)HEAD_BYTES);
     return at;
+}
+
+/* Encodes the lines of a location. Returns the byte after them. */
+static unsigned char *encode_lines(struct writing *w, const struct symbol_location *l,
+                                   unsigned char *at)
+{
+    for (size_t i = 0; i < l->n_lines; i++) {
+        at = encode_line(at, id_of_function(w, l->lines[i].function), l->lines[i].line);
+    }
+    return l->n_lines > 0 ? at : encode_line(at, id_of_unknown(w, l), 0);
 }
 
 /* Appends a location: the fields that it has, and its lines. */
 static void put_location(struct writing *w, const struct symbol_location *l, struct sv fields)
 {
-    size_t n = find_functions(w, l);
-    size_t size = fields.n;
-    for (size_t i = 0; i < n; i++) {
-        size += wire_bytes_size(line_size(w->ids[i], line_of(l, i)));
-    }
-    unsigned char *begin = (unsigned char *)buf_room(w->out, w->out->len + WIRE_HEAD_MAX + size);
+    size_t most = WIRE_HEAD_MAX + fields.n + (l->n_lines + (size_t)1) * LINE_MAX;
+    unsigned char *begin = (unsigned char *)buf_room(w->out, w->out->len + most);
     if (begin == NULL) {
         return;
     }
-    unsigned char *at = begin + wire_encode_head(PROFILE_LOCATION, size, begin);
-    at = mempcpy(at, fields.p, fields.n);
-    for (size_t i = 0; i < n; i++) {
-        at = encode_line(at, w->ids[i], line_of(l, i));
+    /* Nearly all heads are short. A longer one moves the content. */
+    unsigned char *content = begin + HEAD_BYTES;
+    unsigned char *end = encode_lines(w, l, mempcpy(content, fields.p, fields.n));
+    unsigned char head[WIRE_HEAD_MAX];
+    size_t size = (size_t)(end - content);
+    size_t n = wire_encode_head(PROFILE_LOCATION, size, head);
+    if (n != HEAD_BYTES) {
+        memmove(begin + n, content, size);
     }
-    buf_wrote(w->out, (size_t)(at - begin));
+    memcpy(begin, head, n);
+    buf_wrote(w->out, n + size);
 }
 
 static void write_location(struct writing *w, const struct symbol_location *l)
@@ -383,7 +459,7 @@ static void note_all(struct writing *w)
     for (size_t i = 0; i < w->p->n_locations; i++) {
         const struct symbol_location *l = &w->p->locations[i];
         if (l->mapping != SYMBOL_NO_MAPPING) {
-            unsigned has = known_of(l);
+            unsigned has = l->known;
             unsigned before = w->known[l->mapping];
             w->known[l->mapping] =
                 (uint8_t)((before & has & KNOWN_BY_ALL) | ((before | has) & KNOWN_INLINES));
@@ -416,18 +492,14 @@ static bool make_room(struct writing *w, size_t *ret_lines)
 {
     struct scratch *s = w->p->scratch;
     size_t lines = 0;
-    size_t most = 1;
     for (size_t i = 0; i < w->p->n_locations; i++) {
         size_t n = w->p->locations[i].n_lines;
         lines += n > 0 ? n : 1;
-        most = n > most ? n : most;
     }
     w->known = scratch_array(s, w->p->n_mappings + 1, 1);
-    w->ids = scratch_array(s, most, sizeof(*w->ids));
     w->added = scratch_array(s, lines, sizeof(*w->added));
     *ret_lines = lines;
-    return w->known != NULL && w->ids != NULL && w->added != NULL &&
-           pointer_map_init(&w->functions, s, SLOTS_MIN);
+    return w->known != NULL && w->added != NULL && pointer_map_init(&w->functions, s, lines / 2);
 }
 
 static bool write_all(struct writing *w)
@@ -442,11 +514,21 @@ static bool write_all(struct writing *w)
     if (w->p->n_strings == 0) {
         wire_put_bytes(w->out, PROFILE_STRING, "", 0);
     }
-    if (!pointer_map_init(&w->strings, w->p->scratch, SLOTS_MIN)) {
+    if (!pointer_map_init(&w->strings, w->p->scratch, 4 * w->n_added)) {
         return false;
     }
     put_added(w);
     return !w->failed;
+}
+
+uint8_t symbol_lines_known(const struct symbol_line *lines, size_t n)
+{
+    unsigned known = n > 0 ? KNOWN_BY_ALL : 0;
+    for (size_t i = 0; i < n; i++) {
+        known &= lines[i].function->file.n > 0 ? ~0U : ~(unsigned)KNOWN_FILES;
+        known &= lines[i].line != 0 ? ~0U : ~(unsigned)KNOWN_LINES;
+    }
+    return (uint8_t)(known | (n > 1 ? (unsigned)KNOWN_INLINES : 0));
 }
 
 bool symbol_profile_write(const struct symbol_profile *p, struct buf *out, struct err *err)

@@ -27,6 +27,7 @@ static void set_lines(struct symbol_profile *p)
     for (size_t i = 0; i < p->n_locations; i += 2) {
         p->locations[i].lines = lines;
         p->locations[i].n_lines = 1 + (uint32_t)(i / 2 % 2);
+        p->locations[i].known = symbol_lines_known(lines, p->locations[i].n_lines);
     }
 }
 

@@ -38,6 +38,8 @@ TEST(names_are_found_and_asked_for_once)
     assert_true(symbol_table_add(t, 6, frames, 1));
     struct symbol_location l = find(t, 5, NOW, false);
     assert_int_equal(l.n_lines, 2);
+    assert_int_equal(l.known, symbol_lines_known(l.lines, 2));
+    assert_int_not_equal(l.known, 0);
     CHECK_STR(l.lines[0].function->system_name.p, "_Zinner", "");
     CHECK_STR(l.lines[1].function->name.p, "outer", "");
     assert_int_equal(l.lines[1].line, 7);

@@ -186,6 +186,7 @@ static void set_lines(struct symbol_profile *p)
             l->lines = no_file;
             l->n_lines = 1;
         }
+        l->known = symbol_lines_known(l->lines, l->n_lines);
     }
 }
 
@@ -258,6 +259,89 @@ TEST(names_are_added)
         name_profile((struct sv){profile.data, profile.len}, true, &text, NULL);
         CHECK_STR(text.data, cases[i / 2].want, cases[i / 2].name);
     }
+}
+
+/* A location of many lines, whose message has a head of more than two bytes, and numbers of each
+ * length. */
+TEST(locations_may_be_long)
+{
+    enum { LINES = 64 };
+    static const struct loc locations[] = {{0x400020, 1, {0}}, {0x400010, 1, {0}}};
+    const struct spec s = {.locations = locations, .n_locations = 2, .first_function = 1};
+    struct symbol_function functions[LINES];
+    struct symbol_line lines[LINES];
+    struct symbol_profile p;
+    struct err err = ERR_INIT;
+    SCOPED(buf) want = testing_buf(PROFILE_MAX);
+    SCOPED(buf) text = testing_buf(PROFILE_MAX);
+    SCOPED(buf) out = testing_buf(PROFILE_MAX);
+    SCOPED(buf) profile = make(&s);
+    SCOPED(scratch) *scratch = scratch_new();
+    buf_puts(&want, "400020 [app::main()|_ZN3app4mainEv|app.cc:13>10]\n400010");
+    for (size_t i = 0; i < LINES; i++) {
+        functions[i] = (struct symbol_function){.name = TEXT("f"), .start_line = i};
+        lines[i] = (struct symbol_line){&functions[i], (UINT64_C(1) << i) - i % 2};
+        buf_printf(&want, " [f||:%llu>%zu]", (unsigned long long)lines[i].line, i);
+    }
+    buf_puts(&want, "\nmapping 1011\nmapping 0000\nmapping 0000\n");
+    assert_true(symbol_profile_read(&p, scratch, (struct sv){profile.data, profile.len}, &err));
+    set_lines(&p);
+    p.locations[1].lines = lines;
+    p.locations[1].n_lines = LINES;
+    p.locations[1].known = symbol_lines_known(lines, LINES);
+    assert_true(symbol_profile_write(&p, &out, &err));
+    print_profile((struct sv){out.data, out.len}, &text);
+    CHECK_STR(text.data, want.data, "");
+}
+
+/* Names of functions that are declared next to each other are next to each other. */
+TEST(names_are_sorted_by_place)
+{
+    static const struct loc locations[] = {{0x400010, 1, {0}}};
+    const struct spec s = {.locations = locations, .n_locations = 1, .first_function = 1};
+    static const struct symbol_function functions[] = {
+        {.name = TEXT("one"), .file = TEXT("b.h"), .start_line = 70000},
+        {.name = TEXT("two"), .system_name = TEXT("_two"), .file = TEXT("a.h"), .start_line = 300},
+        {.name = TEXT("three"), .file = TEXT("b.h"), .start_line = 299},
+        {.name = TEXT("four"), .file = TEXT("a.h"), .start_line = 40},
+        {.name = TEXT("five")},
+        {.name = TEXT("six"), .file = TEXT("a.h"), .start_line = 300},
+        {.name = TEXT("two"), .file = TEXT("a.h"), .start_line = 300},
+    };
+    enum { N = sizeof(functions) / sizeof(functions[0]) };
+    struct symbol_line lines[N];
+    struct symbol_profile p;
+    struct err err = ERR_INIT;
+    SCOPED(buf) text = testing_buf(PROFILE_MAX);
+    SCOPED(buf) out = testing_buf(PROFILE_MAX);
+    SCOPED(buf) profile = make(&s);
+    SCOPED(scratch) *scratch = scratch_new();
+    assert_true(symbol_profile_read(&p, scratch, (struct sv){profile.data, profile.len}, &err));
+    for (size_t i = 0; i < N; i++) {
+        lines[i] = (struct symbol_line){&functions[i], i + 1};
+    }
+    p.locations[0].lines = lines;
+    p.locations[0].n_lines = N;
+    p.locations[0].known = symbol_lines_known(lines, N);
+    assert_true(symbol_profile_write(&p, &out, &err));
+    print_profile((struct sv){out.data, out.len}, &text);
+    CHECK_STR(text.data,
+              "400010 [one||b.h:1>70000] [two|_two|a.h:2>300] [three||b.h:3>299] [four||a.h:4>40]"
+              " [five||:5>0] [six||a.h:6>300] [two||a.h:7>300]\n"
+              "mapping 1011\nmapping 0000\nmapping 0000\n",
+              "");
+    struct wire_reader r = wire_reader_of((struct sv){out.data, out.len});
+    struct wire_field f = {.number = 0};
+    buf_clear(&text);
+    while (wire_next(&r, &f)) {
+        if (f.number == PROFILE_STRING) {
+            buf_printf(&text, "%.*s ", SV_ARG(f.bytes));
+        }
+    }
+    CHECK_STR(text.data,
+              " cpu nanoseconds /usr/bin/app /lib/libc.so.6 00ffab b.h a.h five three one four two "
+              "_two six ",
+              "");
 }
 
 /* An unknown address gets its name from a later attempt, and nothing is added without one. */
