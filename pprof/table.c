@@ -41,6 +41,14 @@ void merge_table_done(struct table *t)
     merge_table_init(t, t->seed);
 }
 
+void merge_table_clear(struct table *t)
+{
+    t->n = t->len = t->next = 0;
+    if (t->slots_n > 0) {
+        memset(t->slots, 0, t->slots_n * sizeof(*t->slots));
+    }
+}
+
 /* ---- hashes ---------------------------------------------------------------------------------- */
 
 #define ODD_1 UINT64_C(0x9e3779b97f4a7c15)

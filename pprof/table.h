@@ -54,6 +54,9 @@ struct table {
 void merge_table_init(struct table *t, uint64_t seed);
 void merge_table_done(struct table *t);
 
+/* Removes all entries, and keeps the memory. */
+void merge_table_clear(struct table *t);
+
 /* Finds the entry whose key is the first n_key of the n bytes, or adds the bytes as a new entry.
  * *ret is its number. Returns false, and changes nothing, at the budget's limit or if out of
  * memory. */

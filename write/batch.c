@@ -17,6 +17,7 @@ struct batch {
     struct batcher *owner; /* NULL: abandoned while it was being made */
     const struct config_endpoint *endpoint;
     struct work work;
+    struct request_memory *memory; /* of the batcher, for the thread that makes the request */
     struct exchange exchange;
     enum request_status status;
     size_t n;
@@ -27,6 +28,7 @@ struct batch {
 struct batcher {
     struct destination *destination;
     struct worker_pool *thread;
+    struct request_memory memory; /* only the thread uses it */
     struct attempt_list waiting;
     struct batch_list batches;
     size_t n_batches;
@@ -73,6 +75,7 @@ struct batcher *batcher_free(struct batcher *b)
 {
     if (b != NULL) {
         worker_pool_free(b->thread);
+        request_memory_done(&b->memory);
         free(b);
     }
     return NULL;
@@ -153,7 +156,7 @@ static struct batch *of_work(struct work *w)
 static void batch_make(struct work *w)
 {
     struct batch *t = of_work(w);
-    t->status = request_build_many(&t->exchange.request, t->endpoint, t->parts, t->n);
+    t->status = request_build_many(&t->exchange.request, t->endpoint, t->parts, t->n, t->memory);
 }
 
 /* Drops the profiles that are not in the request. */
@@ -204,6 +207,7 @@ static void send_batch(struct batcher *b, struct attempt *const *all, size_t n)
         return;
     }
     t->owner = b;
+    t->memory = &b->memory;
     exchange_init(&t->exchange);
     t->work =
         (struct work){.home = b->destination->options->loop, .run = batch_make, .done = batch_made};

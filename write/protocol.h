@@ -60,7 +60,8 @@ struct protocol {
      * the destination. Leaves out the parts whose status is not REQUEST_OK, and may set the status
      * of further parts; the request (r->packed) holds the remaining ones. */
     enum request_status (*build_many)(struct request *r, const struct config_endpoint *endpoint,
-                                      struct request_part *parts, size_t n);
+                                      struct request_part *parts, size_t n,
+                                      struct request_memory *memory);
     /* Estimates the bytes of the request that a profile takes, and the bytes that a request may
      * have; a profile that takes more has a request to itself. Both exist with build_many. */
     size_t (*weigh)(const struct config_endpoint *endpoint, const struct profile *p);

@@ -158,15 +158,24 @@ enum request_status request_build(struct request *r, const struct request_input 
     return status == REQUEST_OK ? complete(r, in->endpoint, in->series, in->profile) : status;
 }
 
+void request_memory_done(struct request_memory *m)
+{
+    if (m->kept != NULL) {
+        m->free(m->kept);
+    }
+    m->kept = NULL;
+}
+
 enum request_status request_build_many(struct request *r, const struct config_endpoint *endpoint,
-                                       struct request_part *parts, size_t n)
+                                       struct request_part *parts, size_t n,
+                                       struct request_memory *memory)
 {
     const struct protocol *protocol = protocol_of(endpoint);
     init(r, 0);
     for (size_t i = 0; i < n; i++) {
         parts[i].status = is_carried(protocol, parts[i].profile) ? REQUEST_OK : REQUEST_BAD_FORMAT;
     }
-    enum request_status status = protocol->build_many(r, endpoint, parts, n);
+    enum request_status status = protocol->build_many(r, endpoint, parts, n, memory);
     return status == REQUEST_OK ? complete(r, endpoint, parts[0].series, parts[0].profile) : status;
 }
 

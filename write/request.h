@@ -81,11 +81,19 @@ struct request_part {
     /* The status of this profile, which is in the request if this is REQUEST_OK. */
     enum request_status status;
 };
+/* The memory that a protocol keeps from request to request. Its owner is a destination, whose
+ * thread makes the requests. Empty at first. */
+struct request_memory {
+    void *kept; /* NULL: nothing */
+    void (*free)(void *kept);
+};
+void request_memory_done(struct request_memory *m);
 /* Does the same for n > 0 profiles and a protocol that has build_many. The result is the status of
  * the request. If the request can carry none of the profiles, it is not made, and the result is the
  * status of the first profile. */
 enum request_status request_build_many(struct request *r, const struct config_endpoint *endpoint,
-                                       struct request_part *parts, size_t n);
+                                       struct request_part *parts, size_t n,
+                                       struct request_memory *memory);
 void request_done(struct request *r);
 
 /* Returns the tenant of a request: that of the label (empty: none), else that of the endpoint, else

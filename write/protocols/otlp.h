@@ -45,6 +45,10 @@ struct otlp_options {
 /* Returns an encoder for one request; NULL if out of memory. */
 struct otlp_encoder *otlp_encoder_new(const struct otlp_options *o, struct err *err);
 struct otlp_encoder *otlp_encoder_free(struct otlp_encoder *e); /* accepts NULL, returns NULL */
+/* Begins another request, in the memory of the one before. Returns false if out of memory. */
+bool otlp_encoder_reset(struct otlp_encoder *e, const struct otlp_options *o, struct err *err);
+/* Returns the bytes that the encoder holds. */
+size_t otlp_encoder_bytes(const struct otlp_encoder *e);
 
 /* Adds a profile, gzip or plain. On failure, returns false and leaves the request as it was, with
  * ERR_INPUT for a damaged profile, ERR_LIMIT, or ERR_MEMORY. */

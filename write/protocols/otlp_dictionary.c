@@ -73,7 +73,6 @@ static void find_fields(struct otlp_fields *f)
 bool otlp_dictionary_init(struct otlp_dictionary *d, size_t bytes_max, struct err *err)
 {
     struct rng rng;
-    uint32_t zero;
     rng_seed_random(&rng);
     *d = (struct otlp_dictionary){.budget.max = bytes_max};
     find_fields(&d->fields);
@@ -81,14 +80,26 @@ bool otlp_dictionary_init(struct otlp_dictionary *d, size_t bytes_max, struct er
     buf_init(&d->part, bytes_max);
     buf_init(&d->text, bytes_max);
     buf_init(&d->value, bytes_max);
-    bool ok = true;
     for (size_t i = 0; i < OTLP_TABLES; i++) {
         merge_table_init(&d->tables[i], rng_next(&rng));
     }
+    return otlp_dictionary_reset(d, err);
+}
+
+bool otlp_dictionary_reset(struct otlp_dictionary *d, struct err *err)
+{
+    uint32_t zero;
+    bool ok = true;
     for (size_t i = 0; ok && i < OTLP_TABLES; i++) {
+        merge_table_clear(&d->tables[i]);
         ok = merge_table_add(&d->tables[i], &d->budget, "", 0, 0, &zero, err);
     }
     return ok;
+}
+
+size_t otlp_dictionary_bytes(const struct otlp_dictionary *d)
+{
+    return d->budget.used + d->message.cap + d->part.cap + d->text.cap + d->value.cap;
 }
 
 void otlp_dictionary_done(struct otlp_dictionary *d)

@@ -65,6 +65,11 @@ struct otlp_dictionary {
  * case. */
 bool otlp_dictionary_init(struct otlp_dictionary *d, size_t bytes_max, struct err *err);
 void otlp_dictionary_done(struct otlp_dictionary *d);
+/* Empties the dictionary for another request, and keeps its memory. Returns false if out of memory.
+ */
+bool otlp_dictionary_reset(struct otlp_dictionary *d, struct err *err);
+/* Returns the bytes that the dictionary holds. */
+size_t otlp_dictionary_bytes(const struct otlp_dictionary *d);
 
 /* The following functions find or add an entry and set *ret to its number. They return false at the
  * limit (ERR_LIMIT), or if out of memory. */

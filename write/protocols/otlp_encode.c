@@ -140,6 +140,20 @@ struct otlp_encoder *otlp_encoder_free(struct otlp_encoder *e)
     return NULL;
 }
 
+bool otlp_encoder_reset(struct otlp_encoder *e, const struct otlp_options *o, struct err *err)
+{
+    e->o = *o;
+    e->profiles = 0;
+    buf_clear(&e->resources); /* a profile empties the others */
+    return otlp_dictionary_reset(&e->dictionary, err);
+}
+
+size_t otlp_encoder_bytes(const struct otlp_encoder *e)
+{
+    return sizeof(*e) + otlp_dictionary_bytes(&e->dictionary) + scratch_bytes(e->scratch) +
+           e->resources.cap + e->scope.cap + e->profile.cap + e->resource.cap + e->labels.cap;
+}
+
 size_t otlp_encoder_profiles(const struct otlp_encoder *e)
 {
     return e->profiles;

@@ -643,8 +643,6 @@ static bool has_quick_codes(struct sv data)
     }
     assert_true(gzip_pack_at(s, (struct sv){text, sizeof(text)}, GZIP_QUICK, &quick, &n));
     assert_true(n > HEADER + CODES && data.n > HEADER + CODES);
-    for (int q = 0; q < 40; q++)
-        fprintf(stderr, "%02x/%02x ", (unsigned char)quick[q], (unsigned char)data.p[q]);
     return memcmp(quick + HEADER, data.p + HEADER, CODES) == 0;
 }
 

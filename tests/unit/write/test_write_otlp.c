@@ -298,7 +298,7 @@ static bool has_header(const struct request *r, const char *name, const char *va
     return false;
 }
 
-static void check_request(unsigned compression)
+static void check_request(unsigned compression, struct request_memory *memory)
 {
     const struct config_endpoint e = endpoint_of(compression);
     struct series s;
@@ -306,7 +306,7 @@ static void check_request(unsigned compression)
     SCOPED(profile) *p = cpu();
     assert_true(series_build(&s, p->labels, &no_external, &default_limits, &protocol_otlp.labels));
     struct request_part part = {.series = &s, .profile = p};
-    assert_int_equal(request_build_many(&r, &e, &part, 1), REQUEST_OK);
+    assert_int_equal(request_build_many(&r, &e, &part, 1, memory), REQUEST_OK);
     CHECK_STR(r.url.data, "http://collector:4318/v1development/profiles", "URL");
     assert_true(has_header(&r, "Content-Type", "application/x-protobuf"));
     assert_true(has_header(&r, "X-Scope-OrgID", "team-a"));
@@ -329,8 +329,14 @@ static void check_request(unsigned compression)
 
 TEST_WITH(test_request, setup, teardown)
 {
-    check_request(OTLP_GZIP);
-    check_request(OTLP_PLAIN);
+    struct request_memory memory = {.kept = NULL};
+    for (size_t i = 0; i < 2; i++) { /* the second time in the memory of the first */
+        check_request(OTLP_GZIP, &memory);
+        check_request(OTLP_PLAIN, &memory);
+        assert_non_null(memory.kept);
+    }
+    request_memory_done(&memory);
+    assert_null(memory.kept);
 }
 
 TEST_WITH(test_weight, setup, teardown)

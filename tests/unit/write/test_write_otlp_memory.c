@@ -91,6 +91,7 @@ static size_t peak_of(struct profile *const *profiles, size_t n, unsigned compre
     struct series series[BATCH_PROFILES_MAX];
     struct request_part parts[BATCH_PROFILES_MAX];
     struct request r;
+    struct request_memory memory = {.kept = NULL};
     e.otlp_compression = compression;
     e.otlp_request_bytes = REQUEST_SIZE;
     for (size_t i = 0; i < n; i++) {
@@ -99,7 +100,7 @@ static size_t peak_of(struct profile *const *profiles, size_t n, unsigned compre
         parts[i] = (struct request_part){.series = &series[i], .profile = profiles[i]};
     }
     size_t before = peak_begin();
-    assert_int_equal(request_build_many(&r, &e, parts, n), REQUEST_OK);
+    assert_int_equal(request_build_many(&r, &e, parts, n, &memory), REQUEST_OK);
     size_t peak = peak_status("VmHWM:");
     assert_true(peak > 0);
     peak -= before;
@@ -109,6 +110,7 @@ static size_t peak_of(struct profile *const *profiles, size_t n, unsigned compre
         series_done(&series[i]);
     }
     request_done(&r);
+    request_memory_done(&memory);
     return peak;
 }
 
