@@ -456,6 +456,17 @@ static const struct otlp_frame *find_frame(struct otlp_lookup *l, struct sv samp
     return frame;
 }
 
+bool otlp_lookup_locations(struct otlp_lookup *l)
+{
+    const struct pprof_ids *ids = &l->x->entries[PROFILE_LOCATION].ids;
+    for (size_t i = 0; i < ids->n; i++) {
+        if (find_frame(l, SV(""), ids->at[i]) == NULL) {
+            return false;
+        }
+    }
+    return true;
+}
+
 /* Reads any id, skips it, and finds its frame. */
 static __attribute__((noinline)) const struct otlp_frame *
 read_frame(struct otlp_lookup *l, struct sv sample, const char **at, const char *end)

@@ -140,6 +140,9 @@ bool otlp_lookup_init(struct otlp_lookup *l, struct otlp_dictionary *d, const st
 /* Finds or adds a string of the profile. */
 bool otlp_lookup_string(struct otlp_lookup *l, uint64_t place, uint32_t *ret);
 bool otlp_lookup_mapping(struct otlp_lookup *l, size_t place, uint32_t *ret);
+/* Finds or adds all locations, in the order of the profile. The profiles of a series have most of
+ * them in the same order, in which tables are searched fastest. */
+bool otlp_lookup_locations(struct otlp_lookup *l);
 /* Makes the message of the stack of a sample (its message), in one of the two places of the lookup.
  * Also returns false if the sample has a location that the profile does not define. */
 bool otlp_make_stack(struct otlp_lookup *l, struct sv sample, struct otlp_stack *s);

@@ -551,7 +551,7 @@ static bool add_plain(struct adding *a, struct sv plain)
             return false;
         }
     }
-    if (!make_head(a) || !add_samples(a)) {
+    if (!otlp_lookup_locations(&a->lookup) || !make_head(a) || !add_samples(a)) {
         return false;
     }
     if (!put_scope(a)) {

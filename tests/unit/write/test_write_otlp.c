@@ -120,6 +120,37 @@ TEST_WITH(test_dictionary_is_shared, setup, teardown)
     done(&one);
 }
 
+/* A profile whose only sample has the second of two locations. */
+static struct profile *with_two_locations(void)
+{
+    static const char bytes[] = {
+        0x0a, 4, 8,    1,   0x10, 2,            /* sample type */
+        0x12, 6, 0x0a, 1,   2,    0x12, 1,   5, /* sample */
+        0x22, 4, 8,    1,   0x18, 0x11,         /* locations */
+        0x22, 4, 8,    2,   0x18, 0x22,         /* */
+        0x32, 0, 0x32, 3,   'c',  'p',  'u',    /* strings */
+        0x32, 2, 'n',  's',                     /* */
+    };
+    const struct pair pairs[] = {{"service_name", "shop"}};
+    return profile_of(labels_of(pairs, 1), bytes, sizeof(bytes));
+}
+
+/* Locations have the order of the profile, not that of its samples. */
+TEST_WITH(test_locations_in_order, setup, teardown)
+{
+    SCOPED(made) m;
+    begin(&m, &defaults);
+    assert_true(add(&m, with_two_locations()));
+    finish(&m);
+    const Otlp__Dictionary *d = m.request->dictionary;
+    CHECK_INT(d->n_location_table, 3, "locations");
+    CHECK_INT(d->location_table[1]->address, 0x11, "the first");
+    CHECK_INT(d->location_table[2]->address, 0x22, "the second");
+    CHECK_INT(d->n_stack_table, 2, "stacks");
+    CHECK_INT(d->stack_table[1]->n_location_indices, 1, "frames");
+    CHECK_INT(d->stack_table[1]->location_indices[0], 2, "the second location");
+}
+
 TEST_WITH(test_samples_of_each_type, setup, teardown)
 {
     SCOPED(made) m;
