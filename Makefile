@@ -363,7 +363,7 @@ bench-flame: $(BUILD)/profpull ## how long a flame graph of a profile of 1 MB ta
 	BUILD=$(abspath $(BUILD)) GO="$(GO)" ./scripts/bench-flame.sh
 flame-pictures: $(BUILD)/profpull ## the pictures of terminals in docs, drawn again
 	BUILD=$(BUILD) GO="$(GO)" ./scripts/flame-pictures.sh
-flame-profiles: $(BUILD)/profpull ## the profiles of the pictures in docs/recipes.md, of programs in C++, Rust and Java, made again
+flame-profiles: $(BUILD)/profpull ## the profiles of the pictures in docs/recipes.md, of programs in C++, Rust, Java and with brpc, made again
 	BUILD=$(BUILD) GO="$(GO)" ./scripts/flame-profiles.sh
 .PHONY: bench-symbols
 bench-symbols: $(BUILD)/profpull $(BUILD)/tests/symbols-tool $(BUILD)/tests/naming-bench ## what names of native code cost: a cold debug file of 200 MB, and known names

@@ -18,7 +18,7 @@ for columns in 80 160; do
         "$tool" "$theme" "$columns" <"$work/flame.txt" >"$to/flame-$columns-$theme.svg"
     done
 done
-for name in java cpp rust; do
+for name in java cpp rust brpc; do
     LC_ALL=C.UTF-8 "$BUILD/profpull" flame "tests/unit/data/flame/$name.pb.gz" --color true --width 120 --depth 30 >"$work/flame.txt"
     "$tool" dark 120 <"$work/flame.txt" >"$to/flame-$name.svg"
 done

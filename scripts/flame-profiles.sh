@@ -2,7 +2,9 @@
 # Makes the profiles of the flame graphs in docs/recipes.md: CPU profiles of one program in C++, in Rust and in Java, from gperftools
 # and from the recorder of the JDK. profpull names the addresses of the first two by their build ids, from a directory.
 # usage: flame-profiles.sh [DIRECTORY]     (tests/unit/data/flame by default; then make flame-pictures)
-# Needs scripts/deps.sh jfr and scripts/deps.sh native. SECONDS_EACH is how long each program runs.
+# Needs scripts/deps.sh jfr and scripts/deps.sh native. SECONDS_EACH is how long each program runs. BRPC is a directory with brpc
+# as it was built (include, lib/libbrpc.a): then a server of brpc is scraped as well, and names its own addresses. Debian has no
+# package; brpc's sources are built with `cmake -DWITH_DEBUG_SYMBOLS=ON` and `make brpc-static`, which make `output`.
 set -eu
 cd "$(dirname "$0")/.."
 root=$PWD
@@ -52,3 +54,30 @@ javac -d . "$words/Words.java"
 # The recorder of the JDK takes fewer samples of a thread than gperftools.
 java "-XX:StartFlightRecording:filename=$work/java.jfr,settings=profile" -cp . Words "$((4 * seconds))" >/dev/null
 keep java java.jfr
+
+[ -n "${BRPC:-}" ] || { echo "$0: brpc.pb.gz stays as it is: BRPC is not set"; exit 0; }
+# brpc's service knows the addresses of a program only where the linker has put it.
+protoc --cpp_out=. --proto_path="$words" words.proto
+g++ -O2 -g -std=c++17 -DBRPC_ENABLE_CPU_PROFILER -w -no-pie -I. -I"$BRPC/include" -o brpc-words "$words/brpc.cc" words.pb.cc \
+    "$BRPC/lib/libbrpc.a" -lgflags -lprotobuf -lleveldb -lssl -lcrypto -lz -ldl -lpthread -ltcmalloc_and_profiler
+cat >brpc.yaml <<END
+symbols: {target: auto, wait: 10s}
+scrape_configs:
+  - job_name: brpc
+    scrape_interval: ${seconds}s
+    static_configs: [{targets: ["127.0.0.1:18765"], labels: {service_name: brpc}}]
+    profiles:
+      process_cpu: {path: /pprof/profile}
+      memory: {enabled: false}
+      block: {enabled: false}
+      mutex: {enabled: false}
+      goroutine: {enabled: false}
+write: [{name: files, url: "file://$work/out"}]
+END
+rm -rf out
+./brpc-words 18765 >brpc.log 2>&1 &
+server=$!
+trap 'kill "$server"; rm -rf "$work"' EXIT
+timeout "$((3 * seconds))" "$BUILD/profpull" run --config brpc.yaml >agent.log 2>&1 || true
+cp "$(find out/brpc/process_cpu -name '*.pb.gz' | sort | tail -n 1)" "$to/brpc.pb.gz"
+ls -l "$to/brpc.pb.gz"

@@ -132,12 +132,27 @@ static bool take_address(struct sv *v, uint64_t *ret)
     return n > 2;
 }
 
+/* Returns true for the names that the linker gives to the ends of segments. brpc answers with the
+ * last one for all addresses that it does not know. */
+static bool is_end(struct sv name)
+{
+    static const char *const ends[] = {"_end",   "end",   "_edata",      "edata",
+                                       "_etext", "etext", "__bss_start", "__end__"};
+    for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++) {
+        if (sv_eq_str(name, ends[i])) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* Returns true for a name that is none: it repeats an address, or says that it is unknown. */
 static bool is_no_name(struct sv name)
 {
     uint64_t address;
     struct sv rest = name;
-    return name.n == 0 || sv_eq(name, SV("??")) || (take_address(&rest, &address) && rest.n == 0);
+    return name.n == 0 || sv_eq(name, SV("??")) || is_end(name) ||
+           (take_address(&rest, &address) && rest.n == 0);
 }
 
 static bool read_line(struct sv line, uint64_t *ret_address, struct sv *ret_name)

@@ -40,8 +40,8 @@ bool symbol_service_put_addresses(const uint64_t *addresses, size_t n, struct bu
 
 /* Reads the next name of a response. *rest is the whole body at first, and then the part that has
  * not been read. The name is a view of the body without the parameters of a C++ function, at most
- * SYMBOL_SERVICE_NAME_MAX bytes. Lines of any other form, and names that only repeat the address,
- * are skipped. Returns false at the end. */
+ * SYMBOL_SERVICE_NAME_MAX bytes. Lines of any other form, names that only repeat the address, and
+ * those of the ends of segments ("_end") are skipped. Returns false at the end. */
 bool symbol_service_next(struct sv *rest, uint64_t *ret_address, struct sv *ret_name);
 
 /* Returns a demangled name of C++ without the parameters at its end: "a::f<int>(int) const" becomes

@@ -161,8 +161,15 @@ static void naming_on_names(void *arg, const struct http_response *r)
     struct sv rest = {r->body->data, r->body->len};
     struct sv name;
     uint64_t address;
+    size_t n = 0;
     while (symbol_service_next(&rest, &address, &name)) {
         take_name(ask, address, name);
+        n++;
+    }
+    if (n == 0 && r->body->len > 0) {
+        naming_log(ask->naming, "symbol service knows no address of its program",
+                   target_address(ask->target, ask->entry),
+                   "if it is brpc, link the program with -no-pie");
     }
     symbol_names_trim(ask->naming->names);
     metric_set(ask->naming->bytes_cell, (int64_t)symbol_names_bytes(ask->naming->names));

@@ -27,7 +27,7 @@ var cannotRun = []struct{ pattern, reason string }{
 	{`^(kubectl (annotate|apply|rollout|exec|port-forward|get)|helm )`, "changes or needs a cluster with Helm or profpull in it"},
 	{`profpull (run|status .*--watch|query .*--watch)|profpull open`, "runs until Ctrl-C (other tests do)"},
 	{`^(go build|go tool pprof)`, "needs a program of one's own, or a browser"},
-	{`^(npm|jcmd|java|cc|sleep|MALLOC_CONF=)|app\.jfr`, "belongs to a program of one's own (tests of the recipes build them)"},
+	{`^(npm|jcmd|java|cc|g\+\+|sleep|MALLOC_CONF=|TCMALLOC_SAMPLE_PARAMETER=)|app\.jfr`, "belongs to a program of one's own (tests of the recipes build them)"},
 	{`s3://BUCKET|^profpull store verify kept|--store hour`, "needs a bucket (other tests have fakes of them)"},
 	{`^(PYROSCOPE_\w+=\S+ )|^ebpf-profiler|^dotnet`, "belongs to a program or an agent of other makers"},
 	{`^skopeo`, "pushes to a registry"},

@@ -160,7 +160,7 @@ func TestFlamePictures(t *testing.T) {
 		t.Fatalf("%v\n%s", err, text)
 	}
 	for _, name := range []string{"flame-80-light.svg", "flame-80-dark.svg", "flame-160-light.svg", "flame-160-dark.svg",
-		"flame-java.svg", "flame-cpp.svg", "flame-rust.svg"} {
+		"flame-java.svg", "flame-cpp.svg", "flame-rust.svg", "flame-brpc.svg"} {
 		got, err := os.ReadFile(filepath.Join(to, name))
 		must(t, err)
 		want, err := os.ReadFile("../../docs/" + name)

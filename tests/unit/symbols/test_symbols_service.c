@@ -66,6 +66,7 @@ TEST(answers_are_read_line_by_line)
                                  "0x4D4B51  brpc::Server::Start(int, char const*)\n"
                                  "0x10\t0x10\n"
                                  "0x11\t??\n"
+                                 "0x12\t_end\n"
                                  "0x12\n"
                                  "0x13nothing\n"
                                  "0x\tnothing\n"
