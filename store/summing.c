@@ -7,8 +7,9 @@
 #include "store/archive/day_sets.h"
 #include "store/blob.h"
 
-/* Memory for one merge, and for its result. */
-#define MERGE_BYTES_MAX ((size_t)64 * 1024 * 1024)
+/* Memory for one merge, and for its result. A query has to read the result with the memory that it
+ * has for one profile, so this is below the limit of a profile that is put. */
+#define MERGE_BYTES_MAX ((size_t)16 * 1024 * 1024)
 #define RESULT_BYTES_MAX ((size_t)32 * 1024 * 1024)
 #define PAGE_BYTES 4096
 /* Limit of the profiles of a day that cannot be merged: a sum has them as they are. */
@@ -127,7 +128,8 @@ static bool finish_part(struct summing *m, struct err *err)
         return true;
     }
     buf_clear(&m->out);
-    bool ok = merge_write(m->merge, &m->out, err);
+    /* Nothing is merged if the first profile was too large: it is a part of its own. */
+    bool ok = m->n_merged == 0 || merge_write(m->merge, &m->out, err);
     m->merge = merge_free(m->merge);
     const struct sv data = {m->out.data, m->out.len};
     return ok && (data.n == 0 || write_body(m, &m->parts[m->merging], data, err));

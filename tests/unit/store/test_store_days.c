@@ -11,6 +11,7 @@
 #include "store/summing.h"
 #include "store/sums.h"
 #include "tests/unit/lib/tree_text.h"
+#include "tests/unit/store/query_rig.h"
 
 #define DAY (24 * RIG_HOUR)
 #define SUM "20261122T000000Z-1d.sum"
@@ -189,6 +190,67 @@ TEST_ON(struct days *d, flame_graphs_are_the_same_with_sums)
     for (size_t i = 0; i < N; i++) {
         free(want[i]);
     }
+}
+
+/* The merged profile of a service, as text. */
+static void days_profile(struct days *d, char out[QUERY_TEXT_MAX])
+{
+    static const struct query_profile_options all;
+    struct err err = ERR_INIT;
+    struct profile_type type;
+    struct query q = {.store = d->store.store, .bytes_max = TREE_TEST_MAX};
+    struct query_range r = {RIG_T0 / NS_PER_MS, RIG_T0 / NS_PER_MS + 48 * 3600 * MS_PER_S - 1,
+                            NULL};
+    SCOPED(buf) b = testing_buf(TREE_TEST_MAX);
+    assert_true(profile_type_parse(SV("cpu:cpu:nanoseconds::"), &type, &err));
+    bool ok = query_profile(&q, &r, &type, &all, &b, &err);
+    CHECK_STR(err.msg, "", "query_profile");
+    assert_true(ok);
+    query_text_profile((struct sv){b.data, b.len}, out);
+}
+
+TEST_ON(struct days *d, merged_profiles_are_the_same_with_sums)
+{
+    SCOPED_MEMORY char *before = testing_memory(QUERY_TEXT_MAX);
+    SCOPED_MEMORY char *after = testing_memory(QUERY_TEXT_MAX);
+    days_seal(d);
+    days_profile(d, before);
+    days_round(d);
+    days_round(d);
+    days_profile(d, after);
+    assert_int_equal(days_metric(d, "sum_reads"), 2);
+    CHECK_STR(after, before, "profile");
+}
+
+#define LARGE ((size_t)20 * 1024 * 1024)
+
+/* Puts a profile with a long string. */
+static void days_put_large(struct days *d, int64_t time_ns)
+{
+    static const struct pprof_row row = {"a main", "", {1, 2}};
+    struct pprof_spec spec = {.types = TYPES, .time_nanos = time_ns};
+    SCOPED(buf) b = pprof_make(&spec, &row, 1);
+    SCOPED_MEMORY char *text = testing_memory(LARGE);
+    struct store_put put;
+    b.max = 2 * LARGE;
+    memset(text, 'x', LARGE);
+    put_msg(&b, PROFILE_STRING, text, LARGE);
+    (void)rig_put_bytes(&d->store, "__name__=cpu,service_name=large", time_ns,
+                        (struct sv){b.data, b.len}, PROFILE_PPROF, &put);
+    CHECK_STR(put.problem, "", "put");
+}
+
+/* A profile that is too large to be merged with others is part of the sum as it is. */
+TEST_ON(struct days *d, large_profiles_stay_alone)
+{
+    days_put_large(d, RIG_T0 + RIG_HOUR);
+    days_put_large(d, RIG_T0 + 2 * RIG_HOUR);
+    days_seal(d);
+    SCOPED_MEMORY char *want = days_text(d, NULL, 0, 24);
+    days_round(d);
+    days_round(d);
+    assert_int_equal(days_metric(d, "sums"), 2);
+    days_check(d, NULL, 0, 24, want, 1);
 }
 
 TEST_ON(struct days *d, timelines_and_ids_do_not_use_sums)
