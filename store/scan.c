@@ -198,6 +198,7 @@ static bool scan_local(struct scan *c, struct store_file *f, struct err *err)
     }
     free(c->bad);
     c->bad = NULL;
+    c->n_bad = 0; /* sums, and files of the archive and of peers, have none */
     store_scan_end(c->store, f);
     return ok && (!skip || scan_twin(c, f, err));
 }

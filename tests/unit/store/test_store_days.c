@@ -490,3 +490,21 @@ TEST_ON(struct days *d, a_sum_is_given_up_when_the_store_closes)
     assert_false(summing_build(d->store.store, &o, &err));
     CHECK_STR(err.msg, "", "no error");
 }
+
+/* Damaged profiles of one day are no part of the sums of other days. */
+TEST_ON(struct days *d, damaged_profiles_do_not_disturb_sums_of_other_days)
+{
+    days_round(d);
+    days_round(d);
+    store_rig_reopen(&d->store);
+    struct store_file *f = d->store.store->files[3]; /* the last one of the first day */
+    struct err err = ERR_INIT;
+    bool skip;
+    struct reader_conn *r = store_reader_take(d->store.store, f, &skip, &err);
+    assert_non_null(r);
+    store_bad_note(d->store.store, f, &r->db, 1, 0);
+    store_reader_give(d->store.store, r, &err);
+    uint64_t reads = days_metric(d, "sum_reads");
+    SCOPED_MEMORY char *both = days_text(d, NULL, 0, 48);
+    assert_int_equal(days_metric(d, "sum_reads") - reads, 1); /* the second day */
+}
