@@ -30,16 +30,12 @@ enum {
  * all. A buffer with too little room grows. */
 #define ADDED_HEADS_MAX ((size_t)32)
 
-struct pointer_slot {
-    const void *key; /* NULL: free */
-    uint64_t value;
-};
-
-/* A table from a pointer to a number, by open addressing. It begins with few slots, since most
- * lines share their functions, and a small table stays in the cache. */
+/* A table that numbers pointers in the order in which they are added, by open addressing. It begins
+ * with few slots, since most lines share their functions, and a small table stays in the cache. */
 struct pointer_map {
     struct scratch *scratch;
-    struct pointer_slot *slots;
+    const void **keys; /* by number; with room for all pointers that may be added */
+    uint32_t *slots;   /* number + 1; 0: free */
     size_t mask;
     size_t n;
 };
@@ -53,51 +49,51 @@ enum known {
     KNOWN_BY_ALL = KNOWN_FUNCTIONS | KNOWN_FILES | KNOWN_LINES,
 };
 
-/* A new function of the profile, and the places of its strings. */
-struct added_function {
-    const struct symbol_function *function;
+/* The places of the strings of an added function. */
+struct texts {
     uint64_t name;
     uint64_t system_name;
     uint64_t file;
 };
 
-/* An added function, by its place in `added`, and the file and line of its declaration. */
+/* An added function, by its number, and the file and line of its declaration. */
 struct ordered {
     uint32_t key;
-    uint32_t at;
+    uint32_t number;
 };
 
 struct writing {
     const struct symbol_profile *p;
     struct buf *out;
-    struct buf message; /* a message under way */
-    size_t copied;      /* bytes of the profile that have been copied */
-    uint64_t next_string;
-    struct pointer_map functions; /* places in `added` */
+    struct buf message;           /* a message under way */
+    size_t copied;                /* bytes of the profile that have been copied */
+    uint64_t last_string;         /* of the profile before */
+    struct pointer_map functions; /* added ones, in the order of their ids */
     struct pointer_map strings;   /* by the first byte of the text */
-    struct added_function *added; /* in the order of their ids */
-    size_t n_added;
-    uint8_t *known; /* by mapping: a set of enum known */
-    bool failed;    /* out of memory */
+    struct texts *texts;          /* of added functions, in the same order */
+    uint8_t *known;               /* by mapping: a set of enum known */
+    bool failed;                  /* out of memory */
 };
 
-/* Makes an empty table with at least `slots` slots. Returns false if out of memory. */
-static bool pointer_map_init(struct pointer_map *m, struct scratch *s, size_t slots)
+/* Makes an empty table for at most `max` pointers, with at least `slots` slots. Returns false if
+ * out of memory. */
+static bool pointer_map_init(struct pointer_map *m, struct scratch *s, size_t max, size_t slots)
 {
     size_t size = SLOTS_MIN;
     while (size < slots) {
         size *= 2;
     }
     *m = (struct pointer_map){.scratch = s, .mask = size - 1};
+    m->keys = scratch_array(s, max, sizeof(*m->keys));
     m->slots = scratch_zeroed(s, size, sizeof(*m->slots));
-    return m->slots != NULL;
+    return m->keys != NULL && m->slots != NULL;
 }
 
 /* Returns the slot of a pointer, or the free one where it belongs. */
-static inline struct pointer_slot *pointer_slot_of(const struct pointer_map *m, const void *key)
+static inline uint32_t *pointer_slot_of(const struct pointer_map *m, const void *key)
 {
     size_t i = (size_t)(((uintptr_t)key * UINT64_C(0x9e3779b97f4a7c15)) >> 24) & m->mask;
-    while (m->slots[i].key != NULL && m->slots[i].key != key) {
+    while (m->slots[i] != 0 && m->keys[m->slots[i] - 1] != key) {
         i = (i + 1) & m->mask;
     }
     return &m->slots[i];
@@ -106,91 +102,94 @@ static inline struct pointer_slot *pointer_slot_of(const struct pointer_map *m, 
 /* Doubles the slots. If out of memory, the map stays as it is, and can be full. */
 static void pointer_map_grow(struct pointer_map *m)
 {
-    struct pointer_map larger;
-    if (!pointer_map_init(&larger, m->scratch, 2 * (m->mask + 1))) {
+    struct pointer_map larger = *m;
+    larger.mask = 2 * m->mask + 1;
+    larger.slots = scratch_zeroed(m->scratch, larger.mask + 1, sizeof(*larger.slots));
+    if (larger.slots == NULL) {
         return;
     }
-    for (size_t i = 0; i <= m->mask; i++) {
-        if (m->slots[i].key != NULL) {
-            *pointer_slot_of(&larger, m->slots[i].key) = m->slots[i];
-        }
+    for (size_t i = 0; i < m->n; i++) {
+        *pointer_slot_of(&larger, m->keys[i]) = (uint32_t)i + 1;
     }
-    larger.n = m->n;
     *m = larger;
 }
 
-/* Returns the place of the number of a pointer, which is not NULL; *ret_found: it had one before.
- * Returns NULL if out of memory. */
-static inline uint64_t *pointer_map_at(struct pointer_map *m, const void *key, bool *ret_found)
+/* Returns the slot with the number of a pointer, which is added if it is new: then its number is
+ * the last one. Returns NULL if out of memory. */
+static inline const uint32_t *pointer_map_add(struct pointer_map *m, const void *key)
 {
-    struct pointer_slot *slot = pointer_slot_of(m, key);
-    *ret_found = slot->key != NULL;
-    if (slot->key == NULL) {
+    uint32_t *slot = pointer_slot_of(m, key);
+    if (*slot == 0) {
         if (2 * m->n > m->mask) {
             pointer_map_grow(m);
             slot = pointer_slot_of(m, key);
         }
-        if (m->n == m->mask) {
+        if (m->n >= m->mask) {
             return NULL; /* a free slot must remain */
         }
-        slot->key = key;
-        m->n++;
+        m->keys[m->n++] = key;
+        *slot = (uint32_t)m->n;
     }
-    return &slot->value;
+    return slot;
 }
 
 /* ---- functions and strings ------------------------------------------------------------------- */
 
-/* Adds a function. Returns its id. */
+/* Returns the i-th added function. */
+static const struct symbol_function *added_function(const struct writing *w, size_t i)
+{
+    return w->functions.keys[i];
+}
+
+/* Adds a function that no other location has. Returns its id. */
 static uint64_t add_function(struct writing *w, const struct symbol_function *f)
 {
-    __builtin_prefetch(f); /* put_files() reads it */
-    w->added[w->n_added++] = (struct added_function){.function = f};
-    return w->p->max_function + w->n_added;
+    w->functions.keys[w->functions.n++] = f;
+    return w->p->max_function + w->functions.n;
 }
 
 /* Returns the id of a function, which is added if it is new. */
 static inline uint64_t id_of_function(struct writing *w, const struct symbol_function *f)
 {
-    bool found;
-    uint64_t *id = pointer_map_at(&w->functions, f, &found);
-    if (id == NULL) {
+    size_t before = w->functions.n;
+    const uint32_t *number = pointer_map_add(&w->functions, f);
+    if (number == NULL) {
         w->failed = true;
         return 0;
     }
-    if (!found) {
-        *id = add_function(w, f);
+    if (*number > before) {
+        __builtin_prefetch(f); /* put_files() reads it */
     }
-    return *id;
+    return w->p->max_function + *number;
 }
 
 static uint64_t put_string(struct writing *w, struct sv text)
 {
-    bool found;
     if (text.n == 0) {
         return 0;
     }
-    uint64_t *value = pointer_map_at(&w->strings, text.p, &found);
-    if (value == NULL) {
+    size_t before = w->strings.n;
+    const uint32_t *number = pointer_map_add(&w->strings, text.p);
+    if (number == NULL) {
         w->failed = true;
         return 0;
     }
-    if (!found) {
+    if (*number > before) {
         wire_put_bytes(w->out, PROFILE_STRING, text.p, text.n);
-        *value = w->next_string++;
     }
-    return *value;
+    return w->last_string + *number;
 }
 
 /* Appends the fields of a function as one piece, since most have four or five. */
-static void put_function(struct writing *w, const struct added_function *f, uint64_t id)
+static void put_function(struct writing *w, size_t i)
 {
+    const struct texts *t = &w->texts[i];
     const uint64_t v[FUNCTION_START_LINE + 1] = {
-        [FUNCTION_ID] = id,
-        [FUNCTION_NAME] = f->name,
-        [FUNCTION_SYSTEM_NAME] = f->system_name,
-        [FUNCTION_FILENAME] = f->file,
-        [FUNCTION_START_LINE] = f->function->start_line,
+        [FUNCTION_ID] = w->p->max_function + 1 + i,
+        [FUNCTION_NAME] = t->name,
+        [FUNCTION_SYSTEM_NAME] = t->system_name,
+        [FUNCTION_FILENAME] = t->file,
+        [FUNCTION_START_LINE] = added_function(w, i)->start_line,
     };
     unsigned char bytes[(FUNCTION_START_LINE + 1) * WIRE_HEAD_MAX];
     size_t n = 0;
@@ -219,9 +218,9 @@ static inline __attribute__((always_inline)) void fetch_texts(const struct symbo
 static size_t put_files(struct writing *w)
 {
     size_t n = 0;
-    for (size_t i = 0; i < w->n_added; i++) {
-        const struct symbol_function *f = w->added[i].function;
-        w->added[i].file = put_string(w, f->file);
+    for (size_t i = 0; i < w->functions.n; i++) {
+        const struct symbol_function *f = added_function(w, i);
+        w->texts[i].file = put_string(w, f->file);
         n += f->name.n + f->system_name.n + ADDED_HEADS_MAX;
     }
     return n;
@@ -255,45 +254,64 @@ static struct ordered *sort_by_digit(struct ordered *from, struct ordered *to, s
     return to;
 }
 
-/* Returns the added functions in the order of their files and lines, NULL if out of memory. */
-static const struct ordered *sort_added(const struct writing *w)
+/* Sorts the added functions by their files and lines. order: in their order, with room for twice as
+ * many. Returns the sorted array. */
+static const struct ordered *sort_added(const struct writing *w, struct ordered *order)
 {
-    struct ordered *from = scratch_array(w->p->scratch, 2 * w->n_added, sizeof(*from));
-    struct ordered *to = from + w->n_added;
-    for (size_t i = 0; from != NULL && i < w->n_added; i++) {
-        const struct added_function *f = &w->added[i];
-        uint64_t file = f->file == 0 ? 0 : f->file - w->p->n_strings + 1;
-        from[i].key = at_most_bits(file, 16) << 16 | at_most_bits(f->function->start_line, 16);
-        from[i].at = (uint32_t)i;
+    size_t n = w->functions.n;
+    struct ordered *from = order;
+    struct ordered *to = order + n;
+    for (size_t i = 0; i < n; i++) {
+        uint64_t file = w->texts[i].file == 0 ? 0 : w->texts[i].file - w->last_string;
+        from[i].key =
+            at_most_bits(file, 16) << 16 | at_most_bits(added_function(w, i)->start_line, 16);
+        from[i].number = (uint32_t)i;
     }
-    for (unsigned shift = 0; from != NULL && shift < 32; shift += 8) {
-        struct ordered *sorted = sort_by_digit(from, to, w->n_added, shift);
+    for (unsigned shift = 0; shift < 32; shift += 8) {
+        struct ordered *sorted = sort_by_digit(from, to, n, shift);
         to = sorted == to ? from : to;
         from = sorted;
     }
     return from;
 }
 
+/* Appends the names of the added functions. */
+static void put_names(struct writing *w, const struct ordered *order)
+{
+    for (size_t i = 0; i < w->functions.n; i++) {
+        const struct symbol_function *f = added_function(w, order[i].number);
+        struct texts *t = &w->texts[order[i].number];
+        if (i + AHEAD < w->functions.n) {
+            fetch_texts(added_function(w, order[i + AHEAD].number));
+        }
+        t->name = put_string(w, f->name);
+        t->system_name = put_string(w, f->system_name);
+    }
+}
+
 /* Appends the strings of the added functions, and then the functions: entries of a kind compress
  * better next to each other. Names are sorted by place, because functions on the same or
- * neighbouring lines are often instances of one template, and their names long and alike. */
-static void put_added(struct writing *w)
+ * neighbouring lines are often instances of one template, and their names long and alike. Returns
+ * false if out of memory. */
+static bool put_added(struct writing *w)
 {
+    struct scratch *s = w->p->scratch;
+    size_t n = w->functions.n;
+    if (n == 0) {
+        return true;
+    }
+    w->texts = scratch_array(s, n, sizeof(*w->texts));
+    struct ordered *order = scratch_array(s, 2 * n, sizeof(*order));
+    if (w->texts == NULL || order == NULL || !pointer_map_init(&w->strings, s, 3 * n, 4 * n)) {
+        return false;
+    }
     size_t rest = put_files(w);
-    const struct ordered *order = w->n_added > 0 ? sort_added(w) : NULL;
-    w->failed = w->failed || (order == NULL && w->n_added > 0);
     buf_reserve(w->out, w->out->len + rest);
-    for (size_t i = 0; !w->failed && i < w->n_added; i++) {
-        struct added_function *f = &w->added[order[i].at];
-        if (i + AHEAD < w->n_added) {
-            fetch_texts(w->added[order[i + AHEAD].at].function);
-        }
-        f->name = put_string(w, f->function->name);
-        f->system_name = put_string(w, f->function->system_name);
+    put_names(w, sort_added(w, order));
+    for (size_t i = 0; i < n; i++) {
+        put_function(w, i);
     }
-    for (size_t i = 0; i < w->n_added; i++) {
-        put_function(w, &w->added[i], w->p->max_function + 1 + i);
-    }
+    return true;
 }
 
 /* ---- unknown addresses ----------------------------------------------------------------------- */
@@ -497,9 +515,8 @@ static bool make_room(struct writing *w, size_t *ret_lines)
         lines += n > 0 ? n : 1;
     }
     w->known = scratch_array(s, w->p->n_mappings + 1, 1);
-    w->added = scratch_array(s, lines, sizeof(*w->added));
     *ret_lines = lines;
-    return w->known != NULL && w->added != NULL && pointer_map_init(&w->functions, s, lines / 2);
+    return w->known != NULL && pointer_map_init(&w->functions, s, lines, lines / 2);
 }
 
 static bool write_all(struct writing *w)
@@ -514,11 +531,7 @@ static bool write_all(struct writing *w)
     if (w->p->n_strings == 0) {
         wire_put_bytes(w->out, PROFILE_STRING, "", 0);
     }
-    if (!pointer_map_init(&w->strings, w->p->scratch, 4 * w->n_added)) {
-        return false;
-    }
-    put_added(w);
-    return !w->failed;
+    return put_added(w) && !w->failed;
 }
 
 uint8_t symbol_lines_known(const struct symbol_line *lines, size_t n)
@@ -536,7 +549,7 @@ bool symbol_profile_write(const struct symbol_profile *p, struct buf *out, struc
     struct writing w = {
         .p = p,
         .out = out,
-        .next_string = p->n_strings > 0 ? p->n_strings : 1,
+        .last_string = p->n_strings > 0 ? p->n_strings - 1 : 0,
     };
     if (p->n_locations == 0) {
         buf_append(out, p->plain.p, p->plain.n);
