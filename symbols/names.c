@@ -14,7 +14,8 @@
 #define TABLE_PART 4
 /* The bytes that a table counts besides its contents. */
 #define TABLE_COST ((size_t)512)
-/* How many questions before its turn the slot of a place is fetched. */
+/* How many questions before its turn the entry of a place is fetched, and its slot as many before
+ * that. */
 #define AHEAD 8
 #define FIRST_SLOTS ((size_t)64)
 
@@ -23,8 +24,7 @@ struct entry {
     uint64_t place;
     const struct symbol_line *lines;
     uint32_t n_lines;
-    uint8_t known; /* symbol_lines_known() of the lines */
-    bool used;
+    uint8_t known;       /* symbol_lines_known() of the lines */
     bool asked;          /* and no answer has come */
     int64_t again_at_ms; /* if there are no lines: when it may be asked for again */
 };
@@ -44,9 +44,11 @@ struct symbol_table {
     pthread_mutex_t lock; /* guards the rest */
     struct arena *arena;
     size_t arena_max;
-    struct entry *entries;
+    struct entry *entries; /* in the order in which they were added; room for half of the slots */
+    uint32_t *slots;       /* place in the entries + 1; 0: free */
     size_t n_slots;
     size_t n_entries;
+    size_t n_named;               /* entries with lines */
     struct pointer_set strings;   /* struct sv */
     struct pointer_set functions; /* struct symbol_function */
 };
@@ -88,6 +90,7 @@ struct symbol_table *symbol_table_unref(struct symbol_table *t)
     if (t != NULL && atomic_fetch_sub_explicit(&t->refs, 1, memory_order_acq_rel) == 1) {
         arena_free(t->arena);
         free(t->entries);
+        free(t->slots);
         free(t->strings.slots);
         free(t->functions.slots);
         pthread_mutex_destroy(&t->lock);
@@ -99,7 +102,8 @@ struct symbol_table *symbol_table_unref(struct symbol_table *t)
 /* Counts what the table holds; under its lock. */
 static void count_bytes(struct symbol_table *t)
 {
-    size_t bytes = TABLE_COST + arena_used(t->arena) + t->n_slots * sizeof(*t->entries) +
+    size_t bytes = TABLE_COST + arena_used(t->arena) +
+                   t->n_slots * (sizeof(*t->slots) + sizeof(*t->entries) / 2) +
                    (t->strings.size + t->functions.size) * sizeof(void *);
     atomic_store_explicit(&t->bytes, bytes, memory_order_relaxed);
 }
@@ -227,32 +231,37 @@ static size_t first_slot(uint64_t place, size_t n_slots)
     return (size_t)((place * UINT64_C(0x9e3779b97f4a7c15)) >> 24) & (n_slots - 1);
 }
 
-/* Returns the entry of a place, or the free slot where it belongs. */
-static struct entry *entry_at(struct entry *entries, size_t n_slots, uint64_t place)
+/* Returns the slot of a place, or the free one where it belongs. */
+static uint32_t *slot_at(const struct symbol_table *t, uint64_t place)
 {
-    size_t i = first_slot(place, n_slots);
-    while (entries[i].used && entries[i].place != place) {
-        i = (i + 1) & (n_slots - 1);
+    size_t i = first_slot(place, t->n_slots);
+    while (t->slots[i] != 0 && t->entries[t->slots[i] - 1].place != place) {
+        i = (i + 1) & (t->n_slots - 1);
     }
-    return &entries[i];
+    return &t->slots[i];
 }
 
+/* Doubles the slots and the room for entries. Returns false if there is no memory, or if the
+ * entries would have half of what the texts may have. */
 static bool grow_entries(struct symbol_table *t)
 {
     size_t size = t->n_slots == 0 ? FIRST_SLOTS : 2 * t->n_slots;
-    struct entry *entries =
-        size * sizeof(*entries) <= t->arena_max ? calloc(size, sizeof(*entries)) : NULL;
+    size_t room = size / 2 * sizeof(*t->entries);
+    struct entry *entries = 2 * room <= t->arena_max ? realloc(t->entries, room) : NULL;
     if (entries == NULL) {
         return false;
     }
-    for (size_t i = 0; i < t->n_slots; i++) {
-        if (t->entries[i].used) {
-            *entry_at(entries, size, t->entries[i].place) = t->entries[i];
-        }
-    }
-    free(t->entries);
     t->entries = entries;
+    uint32_t *slots = calloc(size, sizeof(*slots));
+    if (slots == NULL) {
+        return false;
+    }
+    free(t->slots);
+    t->slots = slots;
     t->n_slots = size;
+    for (size_t i = 0; i < t->n_entries; i++) {
+        *slot_at(t, t->entries[i].place) = (uint32_t)i + 1;
+    }
     return true;
 }
 
@@ -262,12 +271,12 @@ static struct entry *need_entry(struct symbol_table *t, uint64_t place)
     if (2 * t->n_entries >= t->n_slots && !grow_entries(t)) {
         return NULL;
     }
-    struct entry *e = entry_at(t->entries, t->n_slots, place);
-    if (!e->used) {
-        *e = (struct entry){.place = place, .used = true};
-        t->n_entries++;
+    uint32_t *slot = slot_at(t, place);
+    if (*slot == 0) {
+        t->entries[t->n_entries++] = (struct entry){.place = place};
+        *slot = (uint32_t)t->n_entries;
     }
-    return e;
+    return &t->entries[*slot - 1];
 }
 
 static void find_one(struct symbol_table *t, struct symbol_question *q, int64_t now_ms,
@@ -296,7 +305,17 @@ static inline __attribute__((always_inline)) void fetch_slot(const struct symbol
                                                              uint64_t place)
 {
     if (t->n_slots > 0) {
-        __builtin_prefetch(&t->entries[first_slot(place, t->n_slots)]);
+        __builtin_prefetch(&t->slots[first_slot(place, t->n_slots)]);
+    }
+}
+
+/* Brings the entry into the cache to which the first slot of a place leads. */
+static inline __attribute__((always_inline)) void fetch_entry(const struct symbol_table *t,
+                                                              uint64_t place)
+{
+    uint32_t slot = t->n_slots > 0 ? t->slots[first_slot(place, t->n_slots)] : 0;
+    if (slot != 0) {
+        __builtin_prefetch(&t->entries[slot - 1]);
     }
 }
 
@@ -306,8 +325,11 @@ void symbol_table_find(struct symbol_table *t, struct symbol_question *questions
     pthread_mutex_lock(&t->lock);
     size_t before = t->n_slots;
     for (size_t i = 0; i < n; i++) {
+        if (i + (size_t)2 * AHEAD < n) {
+            fetch_slot(t, questions[i + (size_t)2 * AHEAD].place);
+        }
         if (i + AHEAD < n) {
-            fetch_slot(t, questions[i + AHEAD].place);
+            fetch_entry(t, questions[i + AHEAD].place);
         }
         find_one(t, &questions[i], now_ms, again_ms);
     }
@@ -315,6 +337,14 @@ void symbol_table_find(struct symbol_table *t, struct symbol_question *questions
         count_bytes(t);
     }
     pthread_mutex_unlock(&t->lock);
+}
+
+bool symbol_table_is_nameless(struct symbol_table *t)
+{
+    pthread_mutex_lock(&t->lock);
+    bool nameless = t->n_entries > 0 && t->n_named == 0;
+    pthread_mutex_unlock(&t->lock);
+    return nameless;
 }
 
 /* ---- strings and functions ------------------------------------------------------------------- */
@@ -462,6 +492,7 @@ static bool add_locked(struct symbol_table *t, uint64_t place,
     if (lines == NULL) {
         return false;
     }
+    t->n_named += e->n_lines == 0;
     e->lines = lines;
     e->n_lines = (uint32_t)n;
     e->known = symbol_lines_known(lines, n);
@@ -498,7 +529,7 @@ void symbol_table_each(struct symbol_table *t,
                        void *arg)
 {
     pthread_mutex_lock(&t->lock);
-    for (size_t i = 0; i < t->n_slots; i++) {
+    for (size_t i = 0; i < t->n_entries; i++) {
         if (t->entries[i].n_lines > 0) {
             fn(arg, t->entries[i].place, t->entries[i].lines, t->entries[i].n_lines);
         }

@@ -57,6 +57,9 @@ struct symbol_question {
 void symbol_table_find(struct symbol_table *t, struct symbol_question *questions, size_t n,
                        int64_t now_ms, int64_t again_ms);
 
+/* Returns true if addresses were asked for, and none of them has a name so far. */
+bool symbol_table_is_nameless(struct symbol_table *t);
+
 /* One frame of an answer. Its texts are copied; bytes that are not UTF-8 become U+FFFD. */
 struct symbol_answer_frame {
     struct sv name;

@@ -286,6 +286,7 @@ static void find_tables(struct lookup *l, size_t i)
         b->debug = symbol_names_table(
             n->names, key_of(n, KEY_DEBUG, sv_from(b->build_id), sources_number(n, s->sources), 0));
     }
+    b->debug_first = b->service != NULL && b->debug != NULL && symbol_table_is_nameless(b->service);
 }
 
 static size_t binary_of(const struct lookup *l, const struct symbol_location *at)
@@ -300,13 +301,27 @@ static uint64_t place_in_file(const struct lookup *l, const struct symbol_locati
                : symbol_file_offset(&l->profile->mappings[at->mapping], at->address);
 }
 
-/* Looks up the locations from i on that belong to the same mapping, in its table of one kind.
+/* The passes of a lookup. Most programs have no symbol service, so addresses that debug information
+ * names are not looked up among those that the service does not know. */
+enum pass { PASS_SERVICE, PASS_DEBUG, PASS_NAMELESS_SERVICE, PASSES };
+
+/* Returns the table of a mapping for a pass; NULL: none. */
+static struct symbol_table *table_of(const struct ask_binary *b, enum pass pass)
+{
+    if (pass == PASS_DEBUG) {
+        return b->debug;
+    }
+    return b->debug_first == (pass == PASS_NAMELESS_SERVICE) ? b->service : NULL;
+}
+
+/* Looks up the locations from i on that belong to the same mapping, in its table for a pass.
  * Returns the next location. */
-static size_t look_up_run(struct lookup *l, size_t i, bool debug, bool *missing)
+static size_t look_up_run(struct lookup *l, size_t i, enum pass pass, bool *missing)
 {
     struct symbol_profile *p = l->profile;
     size_t binary = binary_of(l, &p->locations[i]);
-    struct symbol_table *t = debug ? l->binaries[binary].debug : l->binaries[binary].service;
+    struct symbol_table *t = table_of(&l->binaries[binary], pass);
+    bool debug = pass == PASS_DEBUG;
     size_t n = 0;
     for (; i < p->n_locations && binary_of(l, &p->locations[i]) == binary; i++) {
         struct symbol_location *at = &p->locations[i];
@@ -326,11 +341,11 @@ static size_t look_up_run(struct lookup *l, size_t i, bool debug, bool *missing)
     return i;
 }
 
-/* Looks up the locations that still lack names in the tables of one kind. */
-static void look_up(struct lookup *l, bool debug, bool *missing)
+/* Looks up the locations that still lack names in the tables for a pass. */
+static void look_up(struct lookup *l, enum pass pass, bool *missing)
 {
     for (size_t i = 0; i < l->profile->n_locations;) {
-        i = look_up_run(l, i, debug, missing);
+        i = look_up_run(l, i, pass, missing);
     }
 }
 
@@ -468,8 +483,9 @@ static bool find_names(struct lookup *l, struct scratch *scratch)
     for (size_t i = 0; i <= p->n_mappings; i++) {
         find_tables(l, i);
     }
-    look_up(l, false, missing);
-    look_up(l, true, missing);
+    for (enum pass pass = PASS_SERVICE; pass < PASSES; pass++) {
+        look_up(l, pass, missing);
+    }
     size_t n_missing = 0;
     for (size_t i = 0; i < p->n_locations; i++) {
         n_missing += missing[i];

@@ -39,6 +39,7 @@ enum naming_end { END_OK, END_ABSENT, END_FAILED, ENDS };
 struct ask_binary {
     struct symbol_table *service; /* references; NULL: not asked */
     struct symbol_table *debug;
+    bool debug_first; /* the service has named nothing so far, and is looked up last */
     char build_id[SYMBOL_BUILD_ID_MAX + 1]; /* "": none */
     uint64_t start;
     uint64_t limit;

@@ -236,6 +236,54 @@ TEST_ON(struct fixture *f, an_address_without_a_name_is_not_waited_for_again)
     assert_int_equal(stored(f, "unnamed"), 2);
 }
 
+/* Names a profile of an address, and waits for the answer to its question. */
+static void name_and_wait(struct fixture *f, const struct naming_source *source, uint64_t address,
+                          struct buf *out)
+{
+    struct profile_names names;
+    SCOPED(buf) plain = testing_buf(4096);
+    SCOPED(scratch) *scratch = scratch_new();
+    buf_clear(out);
+    put_profile(&plain, address);
+    assert_true(naming_rewrite(f->naming, source, scratch, (struct sv){plain.data, plain.len}, out,
+                               &names));
+    for (int i = 0; naming_is_asking(f->naming); i++) {
+        assert_true(i < PATIENCE_MS);
+        usleep(1000);
+    }
+}
+
+/* A program that has named none of its addresses is not asked for one that debug information names:
+ * here because another job has asked for it. */
+TEST_ON(struct fixture *f, programs_without_names_are_asked_for_unknown_addresses_only)
+{
+    start_with_directory(f);
+    SCOPED(buf) out = testing_buf(1 << 20);
+    struct profile_names names;
+    struct naming_source first = {
+        .process = 5, .job = 1, .sources = &f->config->symbols.sources, .owner = f->config};
+    struct naming_source second = first;
+    second.job = 2;
+    name_and_wait(f, &first, BASE + 0x1f00, &out);
+    assert_true(has(&out, "libshop.so!0x1f00"));
+    name_and_wait(f, &second, f->address, &out);
+    /* The loop stands still, so that a question would be seen. */
+    loop_stop(f->loop);
+    loop_thread_join(f->thread);
+    SCOPED(buf) plain = testing_buf(4096);
+    SCOPED(scratch) *scratch = scratch_new();
+    buf_clear(&out);
+    put_profile(&plain, f->address);
+    bool changed = naming_rewrite(f->naming, &first, scratch, (struct sv){plain.data, plain.len},
+                                  &out, &names);
+    bool asks = naming_is_asking(f->naming);
+    f->thread = loop_thread_start(f->loop, "naming", NULL);
+    assert_non_null(f->thread);
+    assert_true(changed && has(&out, "shop_total"));
+    assert_int_equal(names.named, 1);
+    assert_false(asks);
+}
+
 TEST_ON(struct fixture *f, a_damaged_profile_is_left_alone)
 {
     start_with_directory(f);

@@ -53,6 +53,20 @@ TEST(names_are_found_and_asked_for_once)
     assert_int_equal(find(t, 5, NOW, false).n_lines, 2);
 }
 
+TEST(a_table_is_nameless_until_an_answer_comes)
+{
+    const struct symbol_answer_frame f = {SV("f"), SV(""), SV(""), 0, 3};
+    SCOPED(symbol_names) *n = symbol_names_new(0);
+    SCOPED(symbol_table) *t = symbol_names_table(n, key_a);
+    assert_false(symbol_table_is_nameless(t)); /* nobody has asked */
+    find(t, 5, NOW, true);
+    assert_true(symbol_table_is_nameless(t));
+    symbol_table_unknown(t, 5, NOW + AGAIN);
+    assert_true(symbol_table_is_nameless(t));
+    assert_true(symbol_table_add(t, 6, &f, 1));
+    assert_false(symbol_table_is_nameless(t));
+}
+
 TEST(an_address_is_pending_until_an_answer_comes)
 {
     const struct symbol_answer_frame f = {SV("f"), SV(""), SV(""), 0, 3};
