@@ -112,7 +112,8 @@ static bool write_body(struct summing *m, struct part *part, struct sv data, str
     if (st == NULL) {
         return false;
     }
-    part->hash = store_hash(data, 0);
+    /* The salt keeps copies of the same bytes and time apart. */
+    part->hash = store_hash(data, (uint16_t)part->row);
     part->size = data.n;
     sqlite3_bind_int64(st, 1, part->row);
     db_bind_blob(st, 2, data);
@@ -343,10 +344,15 @@ static bool write_set(struct summing *m, const struct day_set *set, struct err *
                 s->columns |= other->columns;
             }
         }
-        ok = write_series(m, s, err);
+        m->n_series = (size_t)(m->series_n - m->first_series);
+        ok = m->n_series <= STORE_PARTS_MAX
+                 ? write_series(m, s, err)
+                 : err_set(err, ERR_LIMIT,
+                           "profiles of a day have more than %d sets of labels of "
+                           "samples",
+                           STORE_PARTS_MAX);
     }
-    m->n_series = (size_t)(m->series_n - m->first_series);
-    return ok && (m->n_series <= STORE_PARTS_MAX || err_set(err, ERR_LIMIT, "too many series"));
+    return ok;
 }
 
 static bool write_point(struct summing *m, const struct part *part, int64_t row,
@@ -470,9 +476,11 @@ static bool open_sources(struct summing *m, struct err *err)
             return err_wrap(err, "%s", m->o->files[i]->path);
         }
         m->n_sources++;
-        if (empty || sqlite3_exec(db->handle, SOURCE_CACHE, NULL, NULL, NULL) != SQLITE_OK ||
-            !day_sets_add(&m->sets, db, i, &failed, err)) {
-            return err_set(err, ERR_INPUT, "%s: its series cannot be read", m->o->files[i]->path);
+        if (empty || sqlite3_exec(db->handle, SOURCE_CACHE, NULL, NULL, NULL) != SQLITE_OK) {
+            return err_set(err, ERR_INPUT, "%s: it cannot be read", m->o->files[i]->path);
+        }
+        if (!day_sets_add(&m->sets, db, i, &failed, err)) {
+            return err_wrap(err, "%s", m->o->files[i]->path);
         }
     }
     day_sets_sort(&m->sets);
@@ -532,5 +540,5 @@ bool summing_key(const char *path, int64_t *ret, struct err *err)
         sqlite3_reset(st);
     }
     db_close(&db);
-    return ok || !empty || err_set(err, ERR_INPUT, "it is empty");
+    return ok || (empty && err_set(err, ERR_INPUT, "it is empty"));
 }

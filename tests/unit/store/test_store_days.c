@@ -508,3 +508,49 @@ TEST_ON(struct days *d, damaged_profiles_do_not_disturb_sums_of_other_days)
     SCOPED_MEMORY char *both = days_text(d, NULL, 0, 48);
     assert_int_equal(days_metric(d, "sum_reads") - reads, 1); /* the second day */
 }
+
+/* profefe's API stores a profile again that the store has; one with negative values is not merged.
+ */
+TEST_ON(struct days *d, equal_profiles_that_cannot_be_merged_are_all_counted)
+{
+    static const struct pprof_row negative[] = {{"a work main", "", {-1, 5}}, {"d", "", {1, 7}}};
+    struct pprof_spec spec = {.types = TYPES, .time_nanos = RIG_T0 + RIG_HOUR + RIG_SECOND};
+    struct label l[RIG_LABELS_MAX];
+    SCOPED(buf) b = pprof_make(&spec, negative, 2);
+    for (uint16_t salt = 0; salt < 3; salt++) {
+        struct store_put put = {.labels = l,
+                                .n_labels = rig_labels("__name__=cpu,service_name=again", l),
+                                .data = {b.data, b.len},
+                                .format = PROFILE_PPROF,
+                                .salt = salt,
+                                .from_ns = spec.time_nanos,
+                                .until_ns = spec.time_nanos + RIG_SECOND};
+        assert_true(store_put(d->store.store, &put, 1));
+    }
+    days_seal(d);
+    SCOPED_MEMORY char *want = days_text(d, "{service_name=\"again\"}", 0, 24);
+    assert_non_null(strstr(want, "total 21"));
+    days_round(d);
+    days_round(d);
+    assert_int_equal(days_metric(d, "sums"), 2);
+    days_check(d, "{service_name=\"again\"}", 0, 24, want, 1);
+}
+
+TEST_ON(struct days *d, a_sum_without_a_state_has_no_key)
+{
+    struct err err = ERR_INIT;
+    char path[512];
+    int64_t key;
+    struct db db;
+    bool empty;
+    days_round(d);
+    days_round(d);
+    store_rig_path(&d->store, SUM, path);
+    assert_true(summing_key(path, &key, &err));
+    store_readers_close(d->store.store, NULL);
+    assert_true(db_open(&db, path, false, &empty, &err));
+    assert_int_equal(sqlite3_exec(db.handle, "DELETE FROM state", NULL, NULL, NULL), SQLITE_OK);
+    assert_true(db_copy_log(&db, DB_COPY_AND_CUT, &err));
+    db_close(&db);
+    assert_false(summing_key(path, &key, &err));
+}
