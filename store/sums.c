@@ -57,6 +57,26 @@ static bool is_steady(struct store *s, struct store_file *f)
     return steady;
 }
 
+/* Lists the files that have profiles. A file is empty if the profile for it was found in an earlier
+ * file of its stretch. Returns 0 if there are none, or too many for a sum. */
+static size_t sources_of(struct store *s, struct store_file *const *files, size_t n,
+                         struct store_file *ret[SUMMING_SOURCES_MAX])
+{
+    size_t k = 0;
+    pthread_mutex_lock(&s->lock);
+    for (size_t i = 0; i < n && k <= SUMMING_SOURCES_MAX; i++) {
+        struct store_file *f = files[i];
+        if (f->object != NULL || f->slices != NULL || f->profiles > 0 || f->unindexed) {
+            if (k < SUMMING_SOURCES_MAX) {
+                ret[k] = f;
+            }
+            k++;
+        }
+    }
+    pthread_mutex_unlock(&s->lock);
+    return k <= SUMMING_SOURCES_MAX ? k : 0;
+}
+
 /* Sets the key of files. False if they cannot be summed now. */
 static bool key_of(struct store *s, struct store_file *const *files, size_t n, int64_t *ret)
 {
@@ -286,7 +306,7 @@ void store_sums_found(struct store *s, const char *entry)
 /* A sum to be made. */
 struct making {
     struct store *store;
-    struct store_file **files;
+    struct store_file *files[SUMMING_SOURCES_MAX];
     size_t n_files;
     int64_t day_ms;
     int64_t key;
@@ -415,10 +435,8 @@ void store_sums_make(struct store *s, int64_t now_ns)
         return;
     }
     for (size_t i = n; i-- > 0;) {
-        struct making m = {.store = s,
-                           .files = files + i,
-                           .n_files = files_of_day(files, n, i),
-                           .day_ms = day_of(files[i]->name.start_ms)};
+        struct making m = {.store = s, .day_ms = day_of(files[i]->name.start_ms)};
+        m.n_files = sources_of(s, files + i, files_of_day(files, n, i), m.files);
         if (is_due(&m, now_ns)) {
             make(&m);
             break;
@@ -447,14 +465,15 @@ size_t store_sums_cover(struct store *s, struct store_file *const *files, size_t
                         const struct store_range *range, struct store_file **ret)
 {
     int64_t key;
+    struct store_file *sources[SUMMING_SOURCES_MAX];
     int64_t day_ms = day_of(files[at]->name.start_ms);
     pthread_mutex_lock(&s->lock);
     const struct store_sum *sum = find(s, day_ms);
     bool there = sum != NULL && sum->file != NULL;
     pthread_mutex_unlock(&s->lock);
     size_t covered = there ? files_of_day(files, n, at) : 0;
-    if (covered == 0 || !is_within(s, files + at, covered, range) ||
-        !key_of(s, files + at, covered, &key)) {
+    size_t n_sources = sources_of(s, files + at, covered, sources);
+    if (!is_within(s, sources, n_sources, range) || !key_of(s, sources, n_sources, &key)) {
         return 0;
     }
     pthread_mutex_lock(&s->lock);

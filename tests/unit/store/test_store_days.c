@@ -554,3 +554,27 @@ TEST_ON(struct days *d, a_sum_without_a_state_has_no_key)
     db_close(&db);
     assert_false(summing_key(path, &key, &err));
 }
+
+/* A put that found its profile in an earlier file leaves an empty one on the list. */
+TEST_ON(struct days *d, empty_files_do_not_prevent_sums)
+{
+    days_round(d);
+    days_round(d);
+    SCOPED_MEMORY char *want = days_text(d, NULL, 0, 24);
+    size_t n = d->store.store->n_files;
+    pthread_mutex_lock(&d->store.store->lock);
+    for (size_t i = 0; i < n; i++) {
+        d->store.store->files[i]->frozen = true;
+    }
+    pthread_mutex_unlock(&d->store.store->lock);
+    days_put(d, "__name__=cpu,pod=a,service_name=s", RIG_T0);
+    assert_int_equal(d->store.store->n_files, n + 1);
+    days_check(d, NULL, 0, 24, want, 1);
+    store_rig_reopen(&d->store);
+    days_check(d, NULL, 0, 24, want, 1);
+    store_rig_shell(&d->store, "rm *.sum");
+    store_rig_reopen(&d->store);
+    days_round(d);
+    days_round(d);
+    days_check(d, NULL, 0, 24, want, 1);
+}
