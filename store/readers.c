@@ -136,6 +136,15 @@ static struct reader_conn *open_local(struct store *s, struct store_file *f, uin
     return c;
 }
 
+/* Returns true if a sum was removed, so that another one may have its name. */
+static bool was_replaced(struct store *s, const struct store_file *f)
+{
+    pthread_mutex_lock(&s->lock);
+    bool gone = f->gone;
+    pthread_mutex_unlock(&s->lock);
+    return gone;
+}
+
 /* Opens the sum of a day, which never changes. NULL with err. */
 static struct reader_conn *open_sum(struct store *s, struct store_file *f, struct err *err)
 {
@@ -149,6 +158,11 @@ static struct reader_conn *open_sum(struct store *s, struct store_file *f, struc
     metric_inc(s->metrics.opened);
     if (!db_open_still(&c->db, f->path, &empty, err) || empty) {
         (void)(!empty || err_set(err, ERR_INPUT, "it is empty"));
+        conn_free(c);
+        return NULL;
+    }
+    if (was_replaced(s, f)) {
+        err_set(err, ERR_INPUT, "it was replaced");
         conn_free(c);
         return NULL;
     }

@@ -237,6 +237,12 @@ void store_sums_file_removed(struct store *s, const struct store_file *f)
 
 void store_sums_failed(struct store *s, const struct store_file *sum, const char *why)
 {
+    pthread_mutex_lock(&s->lock);
+    bool listed = !sum->gone;
+    pthread_mutex_unlock(&s->lock);
+    if (!listed) {
+        return; /* it was replaced or removed since the query has found it */
+    }
     log_warn(s->options.log, "the sum of a day cannot be read, and is made again",
              LOG_STR("endpoint", s->options.name), LOG_STR("file", sum->path), LOG_STR("err", why));
     metric_inc(s->metrics.sum_failures);
@@ -360,7 +366,9 @@ static void note_failure(struct making *m, const struct err *err)
              LOG_ERR(err));
 }
 
-/* Gives a sum that was built its name, unless the files have changed meanwhile. */
+/* Gives a sum that was built its name, unless the files have changed meanwhile. An earlier sum of
+ * the day leaves the list first: a query that opens the name must not get another file than the one
+ * whose series it knows. */
 static bool publish(struct making *m, const char *built, struct err *err)
 {
     int64_t key;
@@ -372,6 +380,7 @@ static bool publish(struct making *m, const char *built, struct err *err)
     if (f == NULL) {
         return err_memory(err);
     }
+    drop(m->store, m->day_ms);
     if (rename(built, f->path) != 0) {
         err_sys(err, "cannot rename %s", built);
         store_file_unref(f);

@@ -33,7 +33,8 @@ void store_sums_found(struct store *s, const char *entry);
 void store_sums_make(struct store *s, int64_t now_ns);
 /* Removes the sum of a day of which a file was removed. */
 void store_sums_file_removed(struct store *s, const struct store_file *f);
-/* Removes a sum that cannot be read; it is made again. */
+/* Removes a sum that cannot be read; it is made again. Does nothing if the sum is no longer on the
+ * list. */
 void store_sums_failed(struct store *s, const struct store_file *sum, const char *why);
 /* Returns the bytes of all sums. Under the lock. */
 uint64_t store_sums_bytes(const struct store *s);

@@ -578,3 +578,26 @@ TEST_ON(struct days *d, empty_files_do_not_prevent_sums)
     days_round(d);
     days_check(d, NULL, 0, 24, want, 1);
 }
+
+/* A query has found a sum, and the sum is replaced before the query opens it. */
+TEST_ON(struct days *d, a_sum_that_was_replaced_is_not_read)
+{
+    struct store *s = d->store.store;
+    const struct store_range range = {.from_ns = 0, .until_ns = INT64_MAX};
+    struct err err = ERR_INIT;
+    struct store_file *sum = NULL;
+    bool skip;
+    days_round(d);
+    days_round(d);
+    assert_int_equal(store_sums_cover(s, s->files, s->n_files, 0, &range, &sum), 4);
+    days_put(d, "__name__=cpu,pod=a,service_name=s", RIG_T0 + 5 * RIG_HOUR + 50 * RIG_SECOND);
+    days_round(d);
+    assert_int_equal(days_metric(d, "sums"), 3);
+    assert_null(store_reader_take(s, sum, &skip, &err));
+    CHECK_STR(err.msg, "it was replaced", "sum");
+    store_sums_failed(s, sum, err.msg);
+    store_file_unref(sum);
+    assert_int_equal(days_metric(d, "sum_failures"), 0);
+    SCOPED_MEMORY char *want = days_text(d, NULL, 0, 24);
+    days_check(d, NULL, 0, 24, want, 1);
+}
