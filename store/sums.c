@@ -348,7 +348,8 @@ static bool has_room(struct making *m)
                (uint64_t)v.f_blocks * v.f_frsize / DISK_PART + bytes / ROOM_PART;
 }
 
-/* Remembers that the sum of a day could not be made. */
+/* Remembers that the sum of a day could not be made. If a limit is the reason, the same files
+ * exceed it the next time as well. */
 static void note_failure(struct making *m, const struct err *err)
 {
     struct store *s = m->store;
@@ -357,6 +358,8 @@ static void note_failure(struct making *m, const struct err *err)
     struct store_file *before = sum != NULL ? take_file(sum) : NULL;
     if (sum != NULL) {
         sum->failed_ms = clock_mono_ms();
+        sum->beyond_limit = err->kind == ERR_LIMIT;
+        sum->key = m->key;
     }
     pthread_mutex_unlock(&s->lock);
     let_go(s, before);
@@ -425,7 +428,9 @@ static bool is_missing(struct making *m)
     pthread_mutex_lock(&m->store->lock);
     const struct store_sum *sum = find(m->store, m->day_ms);
     bool there = sum != NULL && sum->file != NULL && sum->key == m->key;
-    bool failed = sum != NULL && sum->failed_ms != 0 && clock_mono_ms() - sum->failed_ms < RETRY_MS;
+    bool failed =
+        sum != NULL && sum->failed_ms != 0 &&
+        (sum->beyond_limit ? sum->key == m->key : clock_mono_ms() - sum->failed_ms < RETRY_MS);
     pthread_mutex_unlock(&m->store->lock);
     return !there && !failed;
 }

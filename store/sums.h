@@ -23,6 +23,7 @@ struct store_sum {
     int64_t key;
     uint64_t bytes;
     int64_t failed_ms; /* time of the last failure; 0: none */
+    bool beyond_limit; /* the failure was a limit, which files with this key exceed */
 };
 
 /* Takes over a file that was found in the directory, if it is a sum. Removes one that cannot be

@@ -601,3 +601,37 @@ TEST_ON(struct days *d, a_sum_that_was_replaced_is_not_read)
     SCOPED_MEMORY char *want = days_text(d, NULL, 0, 24);
     days_check(d, NULL, 0, 24, want, 1);
 }
+
+/* Puts a profile with n sets of string labels, from `first` on. */
+static void days_put_sets(struct days *d, int64_t time_ns, int first, int n)
+{
+    enum { SETS_MAX = 100 };
+    static char labels[SETS_MAX][32];
+    static struct pprof_row rows[SETS_MAX];
+    for (int i = 0; i < n; i++) {
+        (void)snprintf(labels[i], sizeof(labels[i]), "k=v%d", first + i);
+        rows[i] = (struct pprof_row){"a main", labels[i], {1, 1}};
+    }
+    rig_put(&d->store, "__name__=cpu,service_name=sets", time_ns, TYPES, rows, (size_t)n, NULL);
+}
+
+/* Files that exceed a limit are not read again for a sum before they change. */
+TEST_ON(struct days *d, a_sum_beyond_a_limit_waits_for_other_files)
+{
+    struct store *s = d->store.store;
+    testing_log_expect(d->store.log, "the sum of a day cannot be made");
+    for (int i = 0; i < 11; i++) {
+        days_put_sets(d, RIG_T0 + (i % 2 * 5) * RIG_HOUR + i * RIG_SECOND, i * 100, 100);
+    }
+    days_round(d);
+    for (int i = 0; i < 3; i++) {
+        days_round(d);
+        for (size_t k = 0; k < s->n_sums; k++) {
+            s->sums[k].failed_ms -= s->sums[k].failed_ms != 0 ? 2 * 3600 * MS_PER_S : 0;
+        }
+    }
+    assert_int_equal(days_metric(d, "sum_failures"), 1);
+    days_put(d, "__name__=cpu,pod=a,service_name=s", RIG_T0 + 7 * RIG_HOUR);
+    days_round(d);
+    assert_int_equal(days_metric(d, "sum_failures"), 2);
+}
