@@ -480,8 +480,8 @@ static void forget_all(struct store *s)
         store_file_unref(s->files[i]);
     }
     s->n_files = 0;
+    store_sums_done(s); /* under the lock: statistics read the list while the store opens */
     pthread_mutex_unlock(&s->lock);
-    store_sums_done(s);
 }
 
 /* Returns the first file from the i-th on that could not be read, with a reference; NULL if there

@@ -441,6 +441,32 @@ static bool is_due(struct making *m, int64_t now_ns)
            key_of(m->store, m->files, m->n_files, &m->key) && is_missing(m) && has_room(m);
 }
 
+/* Returns the day of the first sum from the i-th on that has no file on the list; INT64_MIN if
+ * there is none. */
+static int64_t next_orphan(struct store *s, struct store_file *const *files, size_t n, size_t *i)
+{
+    int64_t day_ms = INT64_MIN;
+    pthread_mutex_lock(&s->lock);
+    for (; day_ms == INT64_MIN && *i < s->n_sums; ++*i) {
+        size_t k = 0;
+        while (k < n && day_of(files[k]->name.start_ms) != s->sums[*i].day_ms) {
+            k++;
+        }
+        day_ms = k == n ? s->sums[*i].day_ms : INT64_MIN;
+    }
+    pthread_mutex_unlock(&s->lock);
+    return day_ms;
+}
+
+/* Removes the sums of days whose files somebody has removed. */
+static void drop_orphans(struct store *s, struct store_file *const *files, size_t n)
+{
+    int64_t day_ms;
+    for (size_t i = 0; (day_ms = next_orphan(s, files, n, &i)) != INT64_MIN; i = 0) {
+        drop(s, day_ms);
+    }
+}
+
 void store_sums_make(struct store *s, int64_t now_ns)
 {
     struct store_file **files;
@@ -448,6 +474,7 @@ void store_sums_make(struct store *s, int64_t now_ns)
     if (s->limits.merge_ms <= 0 || !store_files_in(s, INT64_MIN, INT64_MAX, &files, &n, NULL)) {
         return;
     }
+    drop_orphans(s, files, n);
     for (size_t i = n; i-- > 0;) {
         struct making m = {.store = s, .day_ms = day_of(files[i]->name.start_ms)};
         m.n_files = sources_of(s, files + i, files_of_day(files, n, i), m.files);

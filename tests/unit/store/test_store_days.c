@@ -635,3 +635,14 @@ TEST_ON(struct days *d, a_sum_beyond_a_limit_waits_for_other_files)
     days_round(d);
     assert_int_equal(days_metric(d, "sum_failures"), 2);
 }
+
+TEST_ON(struct days *d, sums_of_days_without_files_are_removed)
+{
+    days_round(d);
+    days_round(d);
+    store_rig_shell(&d->store, "rm 20261122*.db*");
+    store_rig_reopen(&d->store);
+    days_round(d);
+    assert_false(days_has_sum(d));
+    store_rig_shell(&d->store, "test -e 20261123T000000Z-1d.sum");
+}
