@@ -74,7 +74,7 @@ bool otlp_dictionary_init(struct otlp_dictionary *d, size_t bytes_max, struct er
 {
     struct rng rng;
     rng_seed_random(&rng);
-    *d = (struct otlp_dictionary){.budget.max = bytes_max};
+    *d = (struct otlp_dictionary){.bytes_max = bytes_max};
     find_fields(&d->fields);
     buf_init(&d->message, bytes_max);
     buf_init(&d->part, bytes_max);
@@ -90,6 +90,8 @@ bool otlp_dictionary_reset(struct otlp_dictionary *d, struct err *err)
 {
     uint32_t zero;
     bool ok = true;
+    /* A table may have kept memory that another one needs now. */
+    d->budget.max = d->bytes_max + d->budget.used;
     for (size_t i = 0; ok && i < OTLP_TABLES; i++) {
         merge_table_clear(&d->tables[i]);
         ok = merge_table_add(&d->tables[i], &d->budget, "", 0, 0, &zero, err);

@@ -53,6 +53,7 @@ struct otlp_fields {
 
 struct otlp_dictionary {
     struct table tables[OTLP_TABLES];
+    size_t bytes_max; /* of one request; memory that is kept from earlier ones adds to the budget */
     struct budget budget;
     struct buf message; /* being made, as are the next ones */
     struct buf part;

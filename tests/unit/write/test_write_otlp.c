@@ -7,6 +7,7 @@
 #include "pprof/proto/otlp.pb-c.h"
 #include "write/answer.h"
 #include "write/protocols/otlp.h"
+#include "write/protocols/otlp_dictionary.h"
 
 SCOPED_POINTER(profile, profile_unref)
 
@@ -306,6 +307,24 @@ TEST_WITH(test_limit, setup, teardown)
     CHECK_INT(m.err.kind, ERR_LIMIT, m.err.msg);
     finish(&m);
     CHECK_INT(m.request->n_resource_profiles, n, "resources");
+}
+
+/* Memory that is kept from one request does not reduce that of the next. */
+TEST(test_kept_memory)
+{
+    enum { LENGTH = 30000, MAX = 48 * 1024 };
+    struct otlp_dictionary d;
+    struct err err = ERR_INIT;
+    uint32_t number;
+    SCOPED_MEMORY char *bytes = testing_memory(LENGTH);
+    const struct sv text = {memset(bytes, 'x', LENGTH), LENGTH};
+    assert_true(otlp_dictionary_init(&d, MAX, &err));
+    assert_true(otlp_text(&d, text, &number, &err));
+    assert_true(otlp_dictionary_reset(&d, &err));
+    bool ok = otlp_text_attribute(&d, "name", text, &number, &err);
+    CHECK_STR(err.msg, "", "second request");
+    assert_true(ok);
+    otlp_dictionary_done(&d);
 }
 
 /* ---- whole requests -------------------------------------------------------------------------- */
