@@ -232,7 +232,17 @@ static void drop(struct store *s, int64_t day_ms)
 
 void store_sums_file_removed(struct store *s, const struct store_file *f)
 {
-    drop(s, day_of(f->name.start_ms));
+    int64_t day_ms = day_of(f->name.start_ms);
+    drop(s, day_ms);
+    if (s->limits.merge_ms <= 0) {
+        return;
+    }
+    pthread_mutex_lock(&s->lock);
+    struct store_sum *sum = entry_of(s, day_ms);
+    if (sum != NULL) {
+        sum->leaving = true;
+    }
+    pthread_mutex_unlock(&s->lock);
 }
 
 void store_sums_failed(struct store *s, const struct store_file *sum, const char *why)
@@ -422,7 +432,8 @@ static void make(struct making *m)
     }
 }
 
-/* Returns true if the sum of a day is missing, and was not tried lately. */
+/* Returns true if the sum of a day is missing, and was not tried lately. A day of which retention
+ * has begun to remove files gets none: each removal, mostly one an hour, would make another sum. */
 static bool is_missing(struct making *m)
 {
     pthread_mutex_lock(&m->store->lock);
@@ -431,8 +442,9 @@ static bool is_missing(struct making *m)
     bool failed =
         sum != NULL && sum->failed_ms != 0 &&
         (sum->beyond_limit ? sum->key == m->key : clock_mono_ms() - sum->failed_ms < RETRY_MS);
+    bool leaving = sum != NULL && sum->leaving;
     pthread_mutex_unlock(&m->store->lock);
-    return !there && !failed;
+    return !there && !failed && !leaving;
 }
 
 static bool is_due(struct making *m, int64_t now_ns)

@@ -23,6 +23,7 @@ struct store_sum {
     int64_t key;
     uint64_t bytes;
     int64_t failed_ms; /* time of the last failure; 0: none */
+    bool leaving;      /* retention has removed files of the day */
     bool beyond_limit; /* the failure was a limit, which files with this key exceed */
 };
 
@@ -32,7 +33,7 @@ void store_sums_found(struct store *s, const char *entry);
 /* Makes the newest sum that is missing, if there is room for it. At most one for each call, so that
  * retention does not wait. On the background thread. */
 void store_sums_make(struct store *s, int64_t now_ns);
-/* Removes the sum of a day of which a file was removed. */
+/* Removes the sum of a day of which retention removes a file. It is not made again. */
 void store_sums_file_removed(struct store *s, const struct store_file *f);
 /* Removes a sum that cannot be read; it is made again. Does nothing if the sum is no longer on the
  * list. */
