@@ -336,12 +336,18 @@ static int64_t cpu_ns(void)
     return (int64_t)t.tv_sec * NS_PER_S + t.tv_nsec;
 }
 
-/* Sleeps as long as the thread's share of a core requires. Returns false if the store closes. */
+/* Sleeps as long as the thread's share of a core requires. Returns false if the store closes, or if
+ * the disk is full: then retention comes first. */
 static bool rest(void *arg)
 {
     struct making *m = arg;
-    unsigned percent = m->store->limits.merge_cpu != 0 ? m->store->limits.merge_cpu : CPU_PERCENT;
-    return store_pause(m->store, store_merge_pause_ms(cpu_ns(), percent, &m->paid_ns));
+    struct store *s = m->store;
+    unsigned percent = s->limits.merge_cpu != 0 ? s->limits.merge_cpu : CPU_PERCENT;
+    bool open = store_pause(s, store_merge_pause_ms(cpu_ns(), percent, &m->paid_ns));
+    pthread_mutex_lock(&s->lock);
+    bool hurry = s->hurry;
+    pthread_mutex_unlock(&s->lock);
+    return open && !hurry;
 }
 
 static bool has_room(struct making *m)

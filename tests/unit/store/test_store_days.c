@@ -646,3 +646,24 @@ TEST_ON(struct days *d, sums_of_days_without_files_are_removed)
     assert_false(days_has_sum(d));
     store_rig_shell(&d->store, "test -e 20261123T000000Z-1d.sum");
 }
+
+static void days_hurry(struct days *d, bool hurry)
+{
+    pthread_mutex_lock(&d->store.store->lock);
+    d->store.store->hurry = hurry;
+    pthread_mutex_unlock(&d->store.store->lock);
+}
+
+/* A full disk asks for retention while a sum is made. */
+TEST_ON(struct days *d, retention_comes_before_sums)
+{
+    days_seal(d);
+    days_hurry(d, true);
+    store_sums_make(d->store.store, RIG_T0 + 9 * DAY);
+    assert_int_equal(days_metric(d, "sums"), 0);
+    assert_int_equal(days_metric(d, "sum_failures"), 0);
+    store_rig_shell(&d->store, "! ls *.sum*");
+    days_hurry(d, false);
+    store_sums_make(d->store.store, RIG_T0 + 9 * DAY);
+    assert_int_equal(days_metric(d, "sums"), 1);
+}
