@@ -14,6 +14,8 @@
 #include "store/summing.h"
 
 #define DAY_MS (24 * 3600 * MS_PER_S)
+/* The longest `store.stretch`. */
+#define STRETCH_MS_MAX (7 * DAY_MS)
 #define PATH_SIZE 4096
 #define DB_SUFFIX ".db"
 #define UNFINISHED_SUFFIX ".new"
@@ -112,7 +114,8 @@ static size_t files_of_day(struct store_file *const *files, size_t n, size_t at)
     if (at > 0 && files[at - 1]->name.start_ms >= day_ms) {
         return 0;
     }
-    for (size_t before = 0; before < at; before++) {
+    for (size_t before = at;
+         before-- > 0 && files[before]->name.start_ms > day_ms - STRETCH_MS_MAX;) {
         if (files[before]->name.start_ms + files[before]->name.length_ms > day_ms) {
             return 0;
         }
