@@ -283,7 +283,7 @@ static bool add_usual(struct adding *a, const struct usual *u)
 static bool add_sample(struct adding *a, struct sv message)
 {
     int64_t *values = a->values + a->n_stacks * a->head.types;
-    struct usual u;
+    struct usual u = {.frames = 0};
     if (read_usual(a, message, values, &u)) {
         return u.is_zero || add_usual(a, &u);
     }
