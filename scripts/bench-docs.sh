@@ -26,6 +26,12 @@ if [ "$1" = -check ]; then
   exit 0
 fi
 
+# awk would take the page for the first of two files, and write an empty page.
+if [ ! -s "$1" ]; then
+  echo "bench-docs: $1 is empty or does not exist: $page stays as it is" >&2
+  exit 1
+fi
+
 # Tabs and blanks at the end of a line are left out, and so are empty lines around the output of a part.
 awk '
   FNR == NR {

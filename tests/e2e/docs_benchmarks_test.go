@@ -40,6 +40,12 @@ func TestDocsBenchmarksFromOutput(t *testing.T) {
 		"<!-- bench-all: curve -->\n```text\ny\n```\n\n<!-- bench-all: flame -->\n```text\nold flame\n```\nEnd.\n"
 	got := readText(t, page)
 	expect(t, got == want, "got\n%s\nwant\n%s", got, want)
+
+	// A benchmark that was interrupted before its first part.
+	out, err = exec.Command(scriptsDir+"bench-docs.sh", writeText(t, ""), page).CombinedOutput()
+	expect(t, err != nil, "an empty output is accepted: %s", out)
+	got = readText(t, page)
+	expect(t, got == want, "got\n%s\nwant\n%s", got, want)
 }
 
 // An unknown part is an error that lists the parts; a part alone is run alone, and BENCH_OUT has its output.
