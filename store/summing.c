@@ -27,6 +27,13 @@ struct part {
     int64_t *sums; /* SUMMARY_TYPES_MAX for each series */
 };
 
+/* A part that grows. */
+struct growing {
+    struct merge *merge; /* NULL: there is none */
+    size_t part;         /* its index */
+    size_t n_merged;
+};
+
 struct summing {
     struct store *store;
     const struct summing_options *o;
@@ -46,10 +53,13 @@ struct summing {
     struct part *parts;
     size_t n_parts;
     size_t parts_cap;
-    struct merge *merge; /* of the part that grows; NULL: there is none */
-    size_t merging;      /* index of that part */
-    size_t n_merged;
-    size_t n_copies; /* of all sets */
+    /* Profiles that belong to the series without labels alone are merged with each other only: they
+     * may have more sets of labels than a profile is split by, and a merge with others would not be
+     * split either. */
+    struct growing labelled;
+    struct growing unlabelled;
+    struct buf no_labels; /* the labels of that series */
+    size_t n_copies;      /* of all sets */
     struct buf out;
     struct buf blob;
 };
@@ -70,7 +80,8 @@ struct source_row {
     uint64_t hash;
     int64_t format;
     int64_t size;
-    bool alone; /* it cannot be merged */
+    bool alone;      /* it cannot be merged */
+    bool unlabelled; /* it belongs to the series without labels alone */
 };
 
 static bool read_row(struct summing *m, size_t source, int64_t profile, struct source_row *ret,
@@ -122,18 +133,18 @@ static bool write_body(struct summing *m, struct part *part, struct sv data, str
     return ok;
 }
 
-/* Writes the bytes of the part that grows, if there is one. */
-static bool finish_part(struct summing *m, struct err *err)
+/* Writes the bytes of a part that grows, if there is one. */
+static bool finish_part(struct summing *m, struct growing *g, struct err *err)
 {
-    if (m->merge == NULL) {
+    if (g->merge == NULL) {
         return true;
     }
     buf_clear(&m->out);
     /* Nothing is merged if the first profile was too large: it is a part of its own. */
-    bool ok = m->n_merged == 0 || merge_write(m->merge, &m->out, err);
-    m->merge = merge_free(m->merge);
+    bool ok = g->n_merged == 0 || merge_write(g->merge, &m->out, err);
+    g->merge = merge_free(g->merge);
     const struct sv data = {m->out.data, m->out.len};
-    return ok && (data.n == 0 || write_body(m, &m->parts[m->merging], data, err));
+    return ok && (data.n == 0 || write_body(m, &m->parts[g->part], data, err));
 }
 
 static bool add_part(struct summing *m, struct err *err)
@@ -156,16 +167,16 @@ static bool add_part(struct summing *m, struct err *err)
     return true;
 }
 
-static bool begin_merge(struct summing *m, struct err *err)
+static bool begin_merge(struct summing *m, struct growing *g, struct err *err)
 {
     const struct merge_options o = {.bytes_max = MERGE_BYTES_MAX, .mode = MERGE_SUM};
     if (!add_part(m, err)) {
         return false;
     }
-    m->merging = m->n_parts - 1;
-    m->n_merged = 0;
-    m->merge = merge_new(&o, err);
-    return m->merge != NULL;
+    g->part = m->n_parts - 1;
+    g->n_merged = 0;
+    g->merge = merge_new(&o, err);
+    return g->merge != NULL;
 }
 
 /* Makes bytes a part of their own. */
@@ -178,20 +189,21 @@ static bool copy_bytes(struct summing *m, struct sv data, size_t *ret_part, stru
     return add_part(m, err) && write_body(m, &m->parts[*ret_part], data, err);
 }
 
-/* Merges bytes into the part that grows. If they do not fit into it, they begin the next one. */
-static bool merge_bytes_of(struct summing *m, struct sv data, size_t *ret_part, struct err *err)
+/* Merges bytes into a part that grows. If they do not fit into it, they begin the next one. */
+static bool merge_bytes_of(struct summing *m, struct growing *g, struct sv data, size_t *ret_part,
+                           struct err *err)
 {
     struct err why = ERR_INIT;
-    if (m->merge == NULL && !begin_merge(m, err)) {
+    if (g->merge == NULL && !begin_merge(m, g, err)) {
         return false;
     }
-    *ret_part = m->merging;
-    if (merge_add(m->merge, data, &why)) {
-        m->n_merged++;
+    *ret_part = g->part;
+    if (merge_add(g->merge, data, &why)) {
+        g->n_merged++;
         return true;
     }
-    if (why.kind == ERR_LIMIT && m->n_merged > 0) {
-        return finish_part(m, err) && merge_bytes_of(m, data, ret_part, err);
+    if (why.kind == ERR_LIMIT && g->n_merged > 0) {
+        return finish_part(m, g, err) && merge_bytes_of(m, g, data, ret_part, err);
     }
     return why.kind == ERR_MEMORY ? err_memory(err) : copy_bytes(m, data, ret_part, err);
 }
@@ -203,12 +215,27 @@ static bool add_bytes(struct summing *m, const struct source_row *r, struct sv d
     if (!store_hash_fits(data, hash)) {
         return note_bad(m, r, err);
     }
-    return r->alone ? copy_bytes(m, data, ret_part, err) : merge_bytes_of(m, data, ret_part, err);
+    return r->alone ? copy_bytes(m, data, ret_part, err)
+                    : merge_bytes_of(m, r->unlabelled ? &m->unlabelled : &m->labelled, data,
+                                     ret_part, err);
+}
+
+/* Notes if a body belongs to one series only, that of the point, and this has no labels. */
+static bool note_labels(struct summing *m, const struct day_series *s, struct sv ids,
+                        struct source_row *r, struct err *err)
+{
+    int64_t series[STORE_PARTS_MAX];
+    size_t n;
+    if (!blob_read_ids(ids, series, &n)) {
+        return db_damaged(&m->sources[s->source], "the series of a profile", err);
+    }
+    r->unlabelled = n == 1 && sv_eq(s->labels, (struct sv){m->no_labels.data, m->no_labels.len});
+    return true;
 }
 
 /* Adds the body of a row, which no part has yet. */
-static bool add_body(struct summing *m, const struct source_row *r, size_t *ret_part,
-                     struct err *err)
+static bool add_body(struct summing *m, const struct day_series *s, struct source_row *r,
+                     size_t *ret_part, struct err *err)
 {
     struct db *db = &m->sources[r->place.source];
     struct sv data = SV("");
@@ -216,25 +243,30 @@ static bool add_body(struct summing *m, const struct source_row *r, size_t *ret_
     if (r->place.merge > 0) {
         sqlite3_stmt *st =
             db_row_of(db, SQL_MERGED_BODY, r->place.merge, "a merged profile is missing", err);
-        ok = st != NULL &&
+        ok = st != NULL && note_labels(m, s, db_blob(st, 5), r, err) &&
              add_bytes(m, r, db_blob(st, 6), (uint64_t)sqlite3_column_int64(st, 4), ret_part, err);
         sqlite3_reset(st);
     } else {
         const struct db_body body = {r->place.profile, DB_NO_PLACE, r->size};
-        ok = db_body(db, &body, &data, err) && add_bytes(m, r, data, r->hash, ret_part, err);
+        sqlite3_stmt *st =
+            db_row_of(db, SQL_PROFILE, r->place.profile, "a profile is missing", err);
+        ok = st != NULL && note_labels(m, s, db_blob(st, 6), r, err);
+        sqlite3_reset(st);
+        ok = ok && db_body(db, &body, &data, err) && add_bytes(m, r, data, r->hash, ret_part, err);
     }
     db_body_done(db);
     return ok;
 }
 
 /* Returns the part that has the body of a row, which is added if no part has it. NULL with err. */
-static struct part *part_of(struct summing *m, const struct source_row *r, struct err *err)
+static struct part *part_of(struct summing *m, const struct day_series *s, struct source_row *r,
+                            struct err *err)
 {
     const struct sv key = {(const char *)&r->place, sizeof(r->place)};
     size_t known = (size_t)(uintptr_t)map_get(m->known, key);
     if (known == 0) {
         size_t part = 0;
-        if (!m->o->go_on(m->o->arg) || !add_body(m, r, &part, err)) {
+        if (!m->o->go_on(m->o->arg) || !add_body(m, s, r, &part, err)) {
             return NULL;
         }
         known = part + 1;
@@ -273,7 +305,7 @@ static bool add_point(struct summing *m, const struct day_series *s, sqlite3_stm
     if (r.format == PROFILE_JFR) {
         return true; /* no query reads it */
     }
-    struct part *part = part_of(m, &r, err);
+    struct part *part = part_of(m, s, &r, err);
     if (part == NULL) {
         return false;
     }
@@ -427,7 +459,8 @@ static bool begin_set(struct summing *m, struct err *err)
         free(m->parts[i].sums);
     }
     m->n_parts = 0;
-    m->merge = merge_free(m->merge);
+    m->labelled.merge = merge_free(m->labelled.merge);
+    m->unlabelled.merge = merge_free(m->unlabelled.merge);
     map_free(m->known, NULL);
     m->known = map_new();
     return m->known != NULL || err_memory(err);
@@ -439,7 +472,7 @@ static bool sum_set(struct summing *m, const struct day_set *set, struct err *er
     for (const struct day_series *s = set->series; ok && s != NULL; s = s->next) {
         ok = add_points(m, s, err);
     }
-    ok = ok && finish_part(m, err);
+    ok = ok && finish_part(m, &m->labelled, err) && finish_part(m, &m->unlabelled, err);
     for (size_t i = 0; ok && i < m->n_parts; i++) {
         ok = m->parts[i].size == 0 || write_part(m, &m->parts[i], err);
     }
@@ -508,8 +541,10 @@ static void summing_done(struct summing *m)
         free(m->parts[i].sums);
     }
     free(m->parts);
-    merge_free(m->merge);
+    merge_free(m->labelled.merge);
+    merge_free(m->unlabelled.merge);
     map_free(m->known, NULL);
+    buf_done(&m->no_labels);
     buf_done(&m->out);
     buf_done(&m->blob);
 }
@@ -519,8 +554,10 @@ bool summing_build(struct store *s, const struct summing_options *o, struct err 
     struct summing m = {.store = s, .o = o, .oldest_ns = INT64_MAX, .db = {.data_fd = -1}};
     buf_init(&m.out, RESULT_BYTES_MAX);
     buf_init(&m.blob, STORE_BLOB_MAX);
+    buf_init(&m.no_labels, STORE_BLOB_MAX);
     bool ok =
         day_sets_init(&m.sets) ? db_make_whole(&m.db, o->path, PAGE_BYTES, err) : err_memory(err);
+    ok = ok && (blob_put_labels(NULL, 0, &m.no_labels) || err_memory(err));
     ok = ok && build_all(&m, err) && db_finish_whole(&m.db, err);
     summing_done(&m);
     return ok;

@@ -667,3 +667,28 @@ TEST_ON(struct days *d, retention_comes_before_sums)
     store_sums_make(d->store.store, RIG_T0 + 9 * DAY);
     assert_int_equal(days_metric(d, "sums"), 1);
 }
+
+/* A profile with too many sets of string labels is not split into series by them, and stays so. */
+TEST_ON(struct days *d, profiles_that_are_not_split_stay_whole)
+{
+    enum { A = 40, B = 30 };
+    static char labels[A * B][32];
+    static struct pprof_row rows[A * B];
+    const char *series = "__name__=cpu,service_name=many";
+    for (int i = 0; i < A * B; i++) {
+        (void)snprintf(labels[i], sizeof(labels[i]), "a=x%d,b=y%d", i / B, i % B);
+        rows[i] = (struct pprof_row){"a main", labels[i], {1, 1}};
+    }
+    rig_put(&d->store, series, RIG_T0 + 2 * RIG_HOUR, TYPES, rows, A * B, NULL);
+    rig_put(&d->store, series, RIG_T0 + 3 * RIG_HOUR, TYPES, rows, 2, NULL);
+    assert_int_equal(days_metric(d, "unsplit"), 1);
+    days_seal(d);
+    SCOPED_MEMORY char *all = days_text(d, "{service_name=\"many\"}", 0, 24);
+    SCOPED_MEMORY char *one = days_text(d, "{a=\"x0\",b=\"y1\"}", 0, 24);
+    SCOPED_MEMORY char *none = days_text(d, "{service_name=\"many\",a=\"\"}", 0, 24);
+    days_round(d);
+    days_round(d);
+    days_check(d, "{service_name=\"many\"}", 0, 24, all, 1);
+    days_check(d, "{a=\"x0\",b=\"y1\"}", 0, 24, one, 1);
+    days_check(d, "{service_name=\"many\",a=\"\"}", 0, 24, none, 1);
+}
