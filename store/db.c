@@ -113,7 +113,7 @@ static const char *const statements[DB_STATEMENTS] = {
     [SQL_BODY] = "SELECT data FROM bodies WHERE id = ?1",
     [SQL_MERGED_BODY] = "SELECT set_id, time, until, profile, hash, series, data FROM merges "
                         "WHERE id = ?1",
-    [SQL_SINGLES] = "SELECT id, set_id, time, until, size FROM profiles WHERE merge = 0",
+    [SQL_SINGLES] = "SELECT id, set_id, time, until, series FROM profiles WHERE merge = 0",
     [SQL_ADD_MERGE] = "INSERT INTO merges(set_id, time, until, profile, hash, n, series, data) "
                       "VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
     [SQL_SET_MERGE] = "UPDATE profiles SET merge = ?2, place = iif(?2 > 0, -1, place) "

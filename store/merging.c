@@ -440,6 +440,9 @@ static int by_cell(const void *a, const void *b)
     if (x->set != y->set) {
         return x->set < y->set ? -1 : 1;
     }
+    if (x->unsplit != y->unsplit) {
+        return x->unsplit ? 1 : -1;
+    }
     if (x->time_ns != y->time_ns) {
         return x->time_ns < y->time_ns ? -1 : 1;
     }
@@ -457,11 +460,15 @@ static bool add_single(struct merging *m, size_t *cap, sqlite3_stmt *st, struct 
         m->at = at;
     }
     int64_t time_ns = sqlite3_column_int64(st, 2);
+    int64_t series[STORE_PARTS_MAX];
+    size_t n_series = 0;
+    bool one = blob_read_ids(db_blob(st, 4), series, &n_series) && n_series == 1;
     m->at[m->n++] = (struct single){.profile = sqlite3_column_int64(st, 0),
                                     .set = sqlite3_column_int64(st, 1),
                                     .cell = time_ns / NS_PER_MS / m->merge_ms,
                                     .time_ns = time_ns,
-                                    .until_ns = sqlite3_column_int64(st, 3)};
+                                    .until_ns = sqlite3_column_int64(st, 3),
+                                    .only = one ? series[0] : 0};
     return true;
 }
 
@@ -488,13 +495,91 @@ static bool list_singles(struct merging *m, struct err *err)
 
 static bool same_cell(const struct single *a, const struct single *b)
 {
-    return a->set == b->set && a->cell == b->cell;
+    return a->set == b->set && a->cell == b->cell && a->unsplit == b->unsplit;
+}
+
+/* Finds the series without labels of a set; 0: there is none. */
+static bool find_unlabelled(struct merging *m, int64_t set, int64_t *ret, struct err *err)
+{
+    const struct buf *labels = &m->unsplit.no_labels;
+    sqlite3_stmt *st = db_statement(&m->db, SQL_FIND_SERIES, err);
+    if (st == NULL) {
+        return false;
+    }
+    sqlite3_bind_int64(st, 1, set);
+    db_bind_blob(st, 2, (struct sv){labels->data, labels->len});
+    int row = db_step(&m->db, st, err);
+    *ret = row == 1 ? sqlite3_column_int64(st, 0) : 0;
+    sqlite3_reset(st);
+    return row >= 0;
+}
+
+static bool take_set(struct merging *m, int64_t set, struct err *err)
+{
+    sqlite3_stmt *st = db_statement(&m->db, SQL_SET, err);
+    if (st == NULL) {
+        return false;
+    }
+    sqlite3_bind_int64(st, 1, set);
+    int row = db_step(&m->db, st, err);
+    unsplit_take_set(&m->unsplit, row == 1 ? db_blob(st, 0) : SV(""));
+    sqlite3_reset(st);
+    return row >= 0;
+}
+
+/* Reads whether a profile is unsplit. One that has changed on the disk counts as split. */
+static bool read_unsplit(struct merging *m, struct single *one, struct err *err)
+{
+    struct member member;
+    bool ok = read_member(m, one->profile, &member, err) &&
+              (!member.intact || unsplit_read(&m->unsplit, member.data, &one->unsplit, err));
+    db_body_done(&m->db);
+    return ok;
+}
+
+/* Puts the unsplit profiles of a cell behind the others. Only profiles that belong to the series
+ * without labels alone can be unsplit, and they are read only if the cell has others as well. */
+static bool part_cell(struct merging *m, struct single *at, size_t n, struct err *err)
+{
+    int64_t unlabelled = 0;
+    size_t same = 0;
+    size_t alone = 0;
+    for (size_t i = 0; i < n; i++) {
+        same += at[i].only == at[0].only;
+        alone += at[i].only != 0;
+    }
+    if (alone == 0 || same == n) {
+        return true;
+    }
+    bool ok = find_unlabelled(m, at[0].set, &unlabelled, err) &&
+              (unlabelled == 0 || take_set(m, at[0].set, err));
+    for (size_t i = 0; ok && unlabelled != 0 && i < n; i++) {
+        ok = at[i].only != unlabelled || read_unsplit(m, &at[i], err);
+    }
+    qsort(at, n, sizeof(at[0]), by_cell);
+    return ok;
+}
+
+/* Parts the cell that begins with a profile. */
+static bool part_cell_from(struct merging *m, size_t i, struct err *err)
+{
+    size_t n = 1;
+    if (i > 0 && m->at[i].set == m->at[i - 1].set && m->at[i].cell == m->at[i - 1].cell) {
+        return true; /* it begins none */
+    }
+    while (i + n < m->n && same_cell(&m->at[i], &m->at[i + n])) {
+        n++;
+    }
+    return part_cell(m, &m->at[i], n, err);
 }
 
 static bool merge_all(struct merging *m, struct err *err)
 {
     bool ok = true;
     for (size_t i = 0; ok && i < m->n; i++) {
+        if (!part_cell_from(m, i, err)) {
+            return false;
+        }
         const struct single *one = &m->at[i];
         bool alone =
             (i == 0 || !same_cell(one, one - 1)) && (i + 1 == m->n || !same_cell(one, one + 1));
@@ -566,6 +651,7 @@ static void merging_done(struct merging *m)
     free(m->members);
     buf_done(&m->out);
     buf_done(&m->blob);
+    unsplit_done(&m->unsplit);
     db_close(&m->db);
 }
 
@@ -584,8 +670,9 @@ static void merge_file(struct store *s, struct store_file *f, int64_t merge_ms)
     if (opened) {
         store_log_limit(s, &m.db);
     }
-    bool ok = opened && (empty || (list_singles(&m, &err) && merge_all(&m, &err) &&
-                                   shrink(&m, &err) && sealing_seal(&m, &err)));
+    bool ok = opened && unsplit_init(&m.unsplit, &err) &&
+              (empty || (list_singles(&m, &err) && merge_all(&m, &err) && shrink(&m, &err) &&
+                         sealing_seal(&m, &err)));
     if (!ok && err.kind != ERR_NONE) {
         report(&m, &err);
     }

@@ -6,6 +6,7 @@
 #include "pprof/merge.h"
 #include "store/blob.h"
 #include "store/private.h"
+#include "store/unsplit.h"
 
 /* A profile that is not merged. */
 struct single {
@@ -14,6 +15,8 @@ struct single {
     int64_t time_ns;
     int64_t until_ns;
     int64_t profile;
+    int64_t only; /* its only series; 0: it has several */
+    bool unsplit; /* it is merged with others of its kind only: see unsplit.h */
 };
 
 /* The merge of a cell, or of as many profiles of the cell as fit into memory. */
@@ -51,6 +54,7 @@ struct merging {
     struct store *store;
     struct store_file *file;
     struct db db; /* the connection for reading and writing */
+    struct unsplit unsplit;
     struct single *at;
     size_t n;
     struct group group;

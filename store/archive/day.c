@@ -12,6 +12,7 @@
 #include "store/archive/day_sets.h"
 #include "store/blob.h"
 #include "store/private.h"
+#include "store/unsplit.h"
 
 /* Memory for one merge, and for its result. */
 #define MERGE_BYTES_MAX ((size_t)64 * 1024 * 1024)
@@ -30,6 +31,7 @@ struct member {
     int64_t merge; /* in the source */
     int64_t row;   /* in the new file */
     int64_t new_merge;
+    bool unlabelled; /* it belongs to the series without labels alone */
 };
 
 /* The bytes of a member, or of a merge of members. */
@@ -46,6 +48,7 @@ struct building {
     struct day *ret;
     struct db db;
     struct day_sets sets;
+    struct unsplit unsplit;
     /* The members below belong to the set that is being written. */
     struct member *members; /* in order of time */
     size_t n_members;
@@ -98,9 +101,13 @@ static bool note_member(struct building *b, size_t i)
                    (void *)(uintptr_t)(i + 1), NULL);
 }
 
-static bool add_member(struct building *b, size_t source, int64_t id, struct err *err)
+/* Adds the profile of a point of a series, if it was not added yet. */
+static bool add_member(struct building *b, const struct day_series *s, int64_t id, struct err *err)
 {
+    size_t source = s->source;
     struct db *db = b->o->sources[source];
+    int64_t series[STORE_PARTS_MAX];
+    size_t n_series = 0;
     if (find_member(b, source, id) > 0) {
         return true;
     }
@@ -117,6 +124,7 @@ static bool add_member(struct building *b, size_t source, int64_t id, struct err
     if (st == NULL) {
         return source_failed(b, source);
     }
+    bool one = blob_read_ids(db_blob(st, 6), series, &n_series) && n_series == 1;
     b->members[b->n_members] = (struct member){.source = source,
                                                .id = id,
                                                .time_ns = sqlite3_column_int64(st, 1),
@@ -125,6 +133,7 @@ static bool add_member(struct building *b, size_t source, int64_t id, struct err
                                                .format = sqlite3_column_int64(st, 4),
                                                .size = sqlite3_column_int64(st, 8),
                                                .merge = sqlite3_column_int64(st, 5)};
+    b->members[b->n_members].unlabelled = one && unsplit_no_labels(&b->unsplit, s->labels);
     sqlite3_reset(st);
     return note_member(b, b->n_members++) || err_memory(err);
 }
@@ -157,7 +166,7 @@ static bool each_point(struct building *b, const struct day_series *s,
 static bool gather_point(struct building *b, const struct day_series *s, sqlite3_stmt *st,
                          struct err *err)
 {
-    return add_member(b, s->source, sqlite3_column_int64(st, 2), err);
+    return add_member(b, s, sqlite3_column_int64(st, 2), err);
 }
 
 static int by_time(const void *a, const void *b)
@@ -517,8 +526,34 @@ static bool write_merged(struct building *b, const struct day_set *set, struct m
     return read_bytes(b, first, &one, err) && write_merge(b, set, item, one.data, one.hash, err);
 }
 
-/* Merges the profiles of the cell that begins with a member. If there is only one, its bytes are
- * copied. */
+/* Returns true if a cell may have unsplit profiles beside others: some of it, and not all, belong
+ * to the series without labels alone. */
+static bool is_mixed(const struct building *b, size_t i)
+{
+    const struct member first = b->members[i];
+    bool unlabelled = false;
+    bool others = false;
+    while (i > 0 && same_cell(b, &first, &b->members[i - 1])) {
+        i--;
+    }
+    for (; i < b->n_members && same_cell(b, &first, &b->members[i]); i++) {
+        unlabelled = unlabelled || b->members[i].unlabelled;
+        others = others || !b->members[i].unlabelled;
+    }
+    return unlabelled && others;
+}
+
+/* Reads the bytes of a member of a cell, and whether they are unsplit among others. */
+static bool read_of_cell(struct building *b, const struct member *m, bool mixed, struct item *ret,
+                         bool *ret_unsplit, struct err *err)
+{
+    *ret_unsplit = false;
+    return go_on(b) && read_bytes(b, m, ret, err) &&
+           (!mixed || !m->unlabelled || unsplit_read(&b->unsplit, ret->data, ret_unsplit, err));
+}
+
+/* Merges the profiles of the cell that begins with a member: all that are unsplit if this is, or
+ * all others. If there is only one, its bytes are copied. */
 static bool write_cell(struct building *b, const struct day_set *set, size_t i, struct err *err)
 {
     struct merge_options mo = {.bytes_max = MERGE_BYTES_MAX, .mode = MERGE_SUM};
@@ -528,11 +563,21 @@ static bool write_cell(struct building *b, const struct day_set *set, size_t i, 
     size_t n = 0;
     int64_t number = ++b->merges_n;
     const struct member first = b->members[i];
+    bool mixed = is_mixed(b, i);
+    bool first_unsplit = false;
     bool ok = merge != NULL;
+    if (mixed) {
+        unsplit_take_set(&b->unsplit, set->blob);
+    }
     for (; ok && i < b->n_members && (n == 0 || same_cell(b, &first, &b->members[i]));
          i = next_open(b, i + 1)) {
         struct err why = ERR_INIT;
-        ok = go_on(b) && read_bytes(b, &b->members[i], &one, err);
+        bool unsplit;
+        ok = read_of_cell(b, &b->members[i], mixed, &one, &unsplit, err);
+        first_unsplit = n == 0 ? unsplit : first_unsplit;
+        if (ok && unsplit != first_unsplit) {
+            continue;
+        }
         if (!ok || !merge_add(merge, one.data, &why)) {
             break; /* it begins a merge of its own */
         }
@@ -700,7 +745,8 @@ bool day_build(const struct day_options *o, struct day *ret, struct err *err)
     buf_init(&b.copy, RESULT_BYTES_MAX + MERGE_BYTES_MAX);
     bool ok =
         day_sets_init(&b.sets) ? db_make_whole(&b.db, o->path, PAGE_BYTES, err) : err_memory(err);
-    ok = ok && build_all(&b, err) && db_finish_whole(&b.db, err);
+    ok = unsplit_init(&b.unsplit, err) && ok && build_all(&b, err) && db_finish_whole(&b.db, err);
+    unsplit_done(&b.unsplit);
     db_close(&b.db);
     day_sets_done(&b.sets);
     map_free(b.known, NULL);

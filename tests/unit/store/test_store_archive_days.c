@@ -217,6 +217,49 @@ TEST(late_profiles_join_their_day)
     check_reader(&f, want, "again, without the parts");
 }
 
+/* Profiles with too many sets of labels are merged with each other, and with no others: neither in
+ * an hour nor when a late file joins the day. */
+TEST(profiles_that_are_not_split_stay_apart_in_a_day)
+{
+    enum { A = 40, B = 30 };
+    static char labels[A * B][32];
+    static struct pprof_row many[A * B];
+    static const char *const series = "__name__=cpu,service_name=many";
+    SCOPED(fake) f;
+    SCOPED(archive_rig) r;
+    for (int i = 0; i < A * B; i++) {
+        (void)snprintf(labels[i], sizeof(labels[i]), "a=x%d,b=y%d", i / B, i % B);
+        many[i] = (struct pprof_row){"a main", labels[i], {1}};
+    }
+    free(archive_hours(&r, &f, FIVE_MINUTES));
+    int64_t at = RIG_T0 + 4 * RIG_HOUR + 10 * RIG_SECOND;
+    rig_put(&r.store, series, at, "cpu/ns", many, A * B, NULL);
+    rig_put(&r.store, series, at + RIG_SECOND, "cpu/ns", rows, 2, NULL);
+    rig_put(&r.store, series, at + 2 * RIG_SECOND, "cpu/ns", rows, 1, NULL);
+    rig_put(&r.store, series, at + 3 * RIG_SECOND, "cpu/ns", many, A * B, NULL);
+    const char *all = "14410..14428 1 whole bytes\n14411..14427 2 whole bytes\n";
+    static const int hours[] = {10, 31, 34};
+    for (size_t i = 0; i < sizeof(hours) / sizeof(hours[0]); i++) {
+        archive_rig_at(&r, &f, hours[i] * HOUR);
+        rig_check(&r.store, RIG_BODIES, "{service_name=\"many\"}", 0, 24 * HOUR, NULL, all);
+    }
+    assert_int_equal(fake_count(&f, "w1/data/"), 1);
+    archive_rig_wipe(&r);
+    archive_rig_round(&r, &f);
+    rig_check(&r.store, RIG_BODIES, "{service_name=\"many\"}", 0, 24 * HOUR, NULL, all);
+    /* The late ones are first and last in the order of time. */
+    rig_put(&r.store, series, at - RIG_SECOND, "cpu/ns", rows, 2, NULL);
+    rig_put(&r.store, series, at + 4 * RIG_SECOND, "cpu/ns", many, A * B, NULL);
+    archive_rig_at(&r, &f, 35 * HOUR);
+    archive_rig_at(&r, &f, 42 * HOUR);
+    archive_rig_at(&r, &f, 45 * HOUR);
+    assert_int_equal(fake_count(&f, "w1/data/"), 1);
+    archive_rig_wipe(&r);
+    archive_rig_round(&r, &f);
+    rig_check(&r.store, RIG_BODIES, "{service_name=\"many\"}", 0, 24 * HOUR, NULL,
+              "14409..14427 2 whole bytes\n14410..14429 1 whole bytes\n");
+}
+
 /* The process ends at each request of merging and removing in turn, with and without its effect. */
 TEST(a_crash_at_any_request_of_merging_loses_and_doubles_nothing)
 {

@@ -681,11 +681,15 @@ TEST_ON(struct days *d, profiles_that_are_not_split_stay_whole)
     }
     rig_put(&d->store, series, RIG_T0 + 2 * RIG_HOUR, TYPES, rows, A * B, NULL);
     rig_put(&d->store, series, RIG_T0 + 3 * RIG_HOUR, TYPES, rows, 2, NULL);
-    assert_int_equal(days_metric(d, "unsplit"), 1);
-    days_seal(d);
+    rig_put(&d->store, series, RIG_T0 + 3 * RIG_HOUR + RIG_SECOND, TYPES, rows, A * B, NULL);
+    assert_int_equal(days_metric(d, "unsplit"), 2);
     SCOPED_MEMORY char *all = days_text(d, "{service_name=\"many\"}", 0, 24);
     SCOPED_MEMORY char *one = days_text(d, "{a=\"x0\",b=\"y1\"}", 0, 24);
     SCOPED_MEMORY char *none = days_text(d, "{service_name=\"many\",a=\"\"}", 0, 24);
+    days_seal(d);
+    days_check(d, "{service_name=\"many\"}", 0, 24, all, 0);
+    days_check(d, "{a=\"x0\",b=\"y1\"}", 0, 24, one, 0);
+    days_check(d, "{service_name=\"many\",a=\"\"}", 0, 24, none, 0);
     days_round(d);
     days_round(d);
     days_check(d, "{service_name=\"many\"}", 0, 24, all, 1);
