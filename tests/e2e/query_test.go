@@ -328,8 +328,10 @@ write: [{name: local, url: "store://` + filepath.Join(t.TempDir(), "store") + `"
 		pushAt(t, "http://"+receive, labels, fakepprof.Make("cpu", fakepprof.Options{Functions: 20000, Time: time.Now().Add(-time.Minute)}))
 	}
 	until(t, "profiles to be stored", func() bool { return p.metrics().ledger("local").sent >= 6 })
+	now := time.Now().Unix()
+	query := fmt.Sprintf("/pyroscope/render?format=json&from=%d&until=%d&query=process_cpu:cpu:nanoseconds:cpu:nanoseconds{}", now-3600, now)
 	ask := func() string {
-		status, answer := p.get("/pyroscope/render?format=json&from=now-1h&query=process_cpu:cpu:nanoseconds:cpu:nanoseconds{}")
+		status, answer := p.get(query)
 		require(t, status == 200 && len(answer) > 100000, "%d, %d bytes", status, len(answer))
 		return answer
 	}

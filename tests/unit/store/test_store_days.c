@@ -32,6 +32,15 @@ static void days_put(struct days *d, const char *labels, int64_t time_ns)
     rig_put(&d->store, labels, time_ns, TYPES, rows, 3, NULL);
 }
 
+/* Opens the store again. Its own thread makes no round: it would merge and sum whatever is there.
+ */
+static void days_reopen(struct days *d)
+{
+    store_rig_reopen(&d->store);
+    store_background_stop(d->store.store);
+    d->store.store->stopping = false;
+}
+
 /* Two days: some hours of the first one, an hour of the second. */
 static void days_init(struct days *d)
 {
@@ -40,7 +49,7 @@ static void days_init(struct days *d)
     store_rig_init(&d->store);
     d->store.options.merge_ms = 5 * 60 * MS_PER_S;
     d->store.options.merge_cpu = 100;
-    store_rig_reopen(&d->store);
+    days_reopen(d);
     for (size_t i = 0; i < sizeof(hours) / sizeof(hours[0]); i++) {
         for (int k = 0; k < 8; k++) {
             int64_t at = RIG_T0 + hours[i] * RIG_HOUR + k * 100 * RIG_SECOND;
@@ -182,7 +191,7 @@ TEST_ON(struct days *d, flame_graphs_are_the_same_with_sums)
         for (size_t i = 0; i < N; i++) {
             days_check(d, cases[i].selector, cases[i].from, cases[i].until, want[i], cases[i].sums);
         }
-        store_rig_reopen(&d->store); /* sums are found again */
+        days_reopen(d); /* sums are found again */
         d->damaged = 0;
     }
     days_round(d);
@@ -329,7 +338,7 @@ TEST_ON(struct days *d, a_sum_that_cannot_be_read_is_made_again)
     days_round(d);
     SCOPED_MEMORY char *want = days_text(d, NULL, 0, 24);
     for (size_t i = 0; i < sizeof(harms) / sizeof(harms[0]); i++) {
-        store_rig_reopen(&d->store); /* no connection is open */
+        days_reopen(d); /* no connection is open */
         store_rig_shell(&d->store, harms[i]);
         days_check(d, NULL, 0, 24, want, 1);
         CHECK_INT(days_metric(d, "sum_failures"), 1, harms[i]);
@@ -353,7 +362,7 @@ TEST_ON(struct days *d, changed_bytes_of_a_sum_end_one_query)
     days_round(d);
     days_round(d);
     SCOPED_MEMORY char *want = days_text(d, NULL, 0, 24);
-    store_rig_reopen(&d->store);
+    days_reopen(d);
     store_rig_path(&d->store, SUM, path);
     struct db db;
     bool empty;
@@ -381,7 +390,7 @@ TEST_ON(struct days *d, what_is_no_sum_is_removed_at_the_start)
     store_rig_shell(&d->store, "cp " SUM " 20261123T000000Z-1d.sum && echo x > " SUM ".new && "
                                "echo x > 20261124T000000Z-1d.sum && echo x > 20261124T000000Z-1d."
                                "sums && echo x > other.sum");
-    store_rig_reopen(&d->store);
+    days_reopen(d);
     store_rig_shell(&d->store, "test ! -e " SUM ".new && test ! -e 20261124T000000Z-1d.sum && "
                                "test -e 20261124T000000Z-1d.sums && test -e other.sum");
     days_check(d, NULL, 0, 24, want, 1);
@@ -496,7 +505,7 @@ TEST_ON(struct days *d, damaged_profiles_do_not_disturb_sums_of_other_days)
 {
     days_round(d);
     days_round(d);
-    store_rig_reopen(&d->store);
+    days_reopen(d);
     struct store_file *f = d->store.store->files[3]; /* the last one of the first day */
     struct err err = ERR_INIT;
     bool skip;
@@ -570,10 +579,10 @@ TEST_ON(struct days *d, empty_files_do_not_prevent_sums)
     days_put(d, "__name__=cpu,pod=a,service_name=s", RIG_T0);
     assert_int_equal(d->store.store->n_files, n + 1);
     days_check(d, NULL, 0, 24, want, 1);
-    store_rig_reopen(&d->store);
+    days_reopen(d);
     days_check(d, NULL, 0, 24, want, 1);
     store_rig_shell(&d->store, "rm *.sum");
-    store_rig_reopen(&d->store);
+    days_reopen(d);
     days_round(d);
     days_round(d);
     days_check(d, NULL, 0, 24, want, 1);
@@ -641,7 +650,7 @@ TEST_ON(struct days *d, sums_of_days_without_files_are_removed)
     days_round(d);
     days_round(d);
     store_rig_shell(&d->store, "rm 20261122*.db*");
-    store_rig_reopen(&d->store);
+    days_reopen(d);
     days_round(d);
     assert_false(days_has_sum(d));
     store_rig_shell(&d->store, "test -e 20261123T000000Z-1d.sum");
