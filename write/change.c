@@ -291,6 +291,7 @@ static void adopt_wanted(struct destination *d)
         d->sink = d->wanted_sink;
         d->wanted_sink = NULL;
     }
+    send_queue_end_rests(d->queue);
 }
 
 void writer_adopt(struct writer *w)

@@ -114,6 +114,7 @@ void backoff_failed(struct backoff *b, const struct backoff_ticket *t,
 
 void backoff_end_rest(struct backoff *b)
 {
+    b->generation++;
     b->rest_until = 0;
     b->asked_until = 0;
 }

@@ -68,7 +68,8 @@ void backoff_failed(struct backoff *b, const struct backoff_ticket *t,
                     const struct backoff_times *times, int64_t asked_ms, struct rng *rng,
                     int64_t now_ms);
 
-/* Ends the present rest, even if the server asked for it: the configuration has changed. */
+/* Ends the present rest, even if the server asked for it: the configuration has changed. Attempts
+ * that were started before do not begin another one. */
 void backoff_end_rest(struct backoff *b);
 /* Ends the present rest at until_ms at the latest, unless the server asked for more. */
 void backoff_shorten(struct backoff *b, int64_t until_ms);

@@ -539,7 +539,6 @@ static void choose_again(struct send_queue *q, struct send_item *it)
 
 void send_queue_configure(struct send_queue *q, const struct config_endpoint *config)
 {
-    struct lane *lane;
     struct send_item *it = NULL;
     pthread_mutex_lock(&q->lock);
     q->config = config;
@@ -547,6 +546,13 @@ void send_queue_configure(struct send_queue *q, const struct config_endpoint *co
     {
         choose_again(q, it);
     }
+    pthread_mutex_unlock(&q->lock);
+}
+
+void send_queue_end_rests(struct send_queue *q)
+{
+    struct lane *lane;
+    pthread_mutex_lock(&q->lock);
     backoff_end_rest(&q->backoff);
     TAILQ_FOREACH(lane, &q->lanes.all, link)
     {

@@ -93,10 +93,12 @@ struct send_queue *send_queue_new(const struct config_endpoint *config, uint64_t
 struct send_queue *send_queue_free(struct send_queue *q);
 
 /* Changes the configuration of the endpoint, which is borrowed like the first one. It applies at
- * once, also to queued profiles. Rests end, because the change may have removed the cause of the
- * failure. Any thread.
- */
+ * once, also to queued profiles; rests go on until send_queue_end_rests(). Any thread. */
 void send_queue_configure(struct send_queue *q, const struct config_endpoint *config);
+/* Ends all rests, because the change of the configuration may have removed the cause of the
+ * failure. Call it on the thread that starts attempts, when it uses the new configuration: an
+ * attempt by the former one would fail again, and begin another rest. */
+void send_queue_end_rests(struct send_queue *q);
 
 enum send_put {
     SEND_TAKEN,

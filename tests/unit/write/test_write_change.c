@@ -286,6 +286,19 @@ TEST_ON(struct rig *r, test_changed_url_is_used_at_once)
     CHECK_INT(ledger(r, "one").accepted, 3, "");
 }
 
+/* The server of the former configuration refuses after the change: that begins no rest. */
+TEST_ON(struct rig *r, test_former_failure_does_not_delay_the_new)
+{
+    atomic_store(&r->manners[0].status, 0);
+    start(r, "- {name: one, url: $A, " RESTS "}\n");
+    put(r, 3, bit_of(r, "one"));
+    WAIT_FOR(requests(r, 0) == 1);
+    change(r, "- {name: one, url: $B, " RESTS "}\n");
+    atomic_store(&r->manners[0].status, 503);
+    WAIT_FOR(ledger(r, "one").sent == 3);
+    CHECK_INT(requests(r, 0), 1, "the former server was not asked again");
+}
+
 TEST_ON(struct rig *r, test_attempt_in_flight_ends_by_the_former)
 {
     atomic_store(&r->manners[0].status, 0);
