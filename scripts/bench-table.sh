@@ -115,6 +115,8 @@ row_hour() {
   sed -n 's/^\([0-9]*\) profiles of .* \([0-9]*\).s of processor time.*/\1 \2/p' "$dir/out" | awk '{ printf "%.1f\n", $1 / $2 }' | also hour_put
   sed -n 's/^[0-9]* profiles of .* \([0-9]*\) bytes on the disk.*/\1/p' "$dir/out" | awk '{ printf "%.0f\n", $1 / 1e6 }' | also hour_before
   sed -n 's/^merged in .* \([0-9]*\) bytes on the disk.*/\1/p' "$dir/out" | awk '{ printf "%.0f\n", $1 / 1e6 }' | also hour_after
+  sed -n 's/^summed in.*s, \([0-9.]*\) s of processor time.*/\1/p' "$dir/out" | also hour_sum
+  sed -n 's/^summed in .* \([0-9]*\) bytes on the disk.*/\1/p' "$dir/out" | awk '{ printf "%.0f\n", $1 / 1e6 }' | also hour_with_sum
   sed -n 's/^merged in.*s, \([0-9.]*\) s of processor time.*/\1/p' "$dir/out"
 }
 row_fresh() {
@@ -197,6 +199,8 @@ hour_put|0|s|  storing it
 hour_before|0|MB|  on the disk, as received
 hour_more|0|bytes|  on the disk for each of these, beyond its own bytes
 hour_after|0|MB|  on the disk, merged
+hour_sum|0|s|  making the sum of its day
+hour_with_sum|0|MB|  on the disk, with the sum
 fresh|1|ms|flame graph of all of $services services over an hour, as received
 fresh_time|0|ms|  time that it takes
 fresh_one|0|ms|  flame graph of one service

@@ -189,8 +189,24 @@ static void bench_paced(struct bench *b, uint64_t n)
     print_written(written, n, "merging included");
 }
 
+/* Merges and sums what is due at a time. */
+static void maintain(struct bench *b, const char *what, int64_t now_ns)
+{
+    struct store_stats stats;
+    double wall = now();
+    double cpu = cpu_seconds();
+    store_maintain(b->store, now_ns);
+    store_stats(b->store, &stats);
+    (void)printf("%s in %.1f s, %.1f s of processor time: %" PRIu64 " bytes on the disk, %" PRIu64
+                 " single profiles\n",
+                 what, now() - wall, cpu_seconds() - cpu, stats.bytes, stats.singles);
+}
+
 static void bench_hour(struct bench *b, uint64_t services)
 {
+    /* The thread of the store would merge while the hour is filled, because it is in the past. */
+    store_background_stop(b->store);
+    b->store->stopping = false;
     int64_t start = INT64_C(1795305600) * NS_PER_S;
     uint64_t bytes = 0;
     uint64_t n = 0;
@@ -209,15 +225,9 @@ static void bench_hour(struct bench *b, uint64_t services)
     print_rate(b, n, bytes, now() - wall, cpu_seconds() - cpu);
     store_writers_close(b->store, NULL);
     print_written(written, n, "before merging");
-    wall = now();
-    cpu = cpu_seconds();
-    store_maintain(b->store, start + INT64_C(7200) * NS_PER_S);
-    struct store_stats stats;
-    store_stats(b->store, &stats);
-    (void)printf("merged in %.1f s, %.1f s of processor time: %" PRIu64
-                 " bytes on the disk, %" PRIu64 " single profiles\n",
-                 now() - wall, cpu_seconds() - cpu, stats.bytes, stats.singles);
+    maintain(b, "merged", start + INT64_C(7200) * NS_PER_S);
     print_written(written, n, "merging included");
+    maintain(b, "summed", start + INT64_C(2 * 86400) * NS_PER_S);
 }
 
 struct visited {
