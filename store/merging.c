@@ -537,8 +537,8 @@ static bool read_unsplit(struct merging *m, struct single *one, struct err *err)
     return ok;
 }
 
-/* Puts the unsplit profiles of a cell behind the others. Only profiles that belong to the series
- * without labels alone can be unsplit, and they are read only if the cell has others as well. */
+/* Sorts the unsplit profiles of a cell after its other ones. Only profiles whose only series is the
+ * one without labels can be unsplit, and they are read only if the cell has others as well. */
 static bool part_cell(struct merging *m, struct single *at, size_t n, struct err *err)
 {
     int64_t unlabelled = 0;

@@ -24,7 +24,7 @@ uint64_t query_seed(void);
 struct query_scope {
     struct store_range range;
     struct selector *selector; /* owned; NULL: all series */
-    /* As in struct store_scan; false after query_scope_init(). */
+    /* These two are those of struct store_scan; false after query_scope_init(). */
     bool by_series;
     bool with_sums;
 };
