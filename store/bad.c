@@ -51,6 +51,21 @@ void store_bad_note(struct store *s, struct store_file *f, struct db *db, int64_
     sqlite3_reset(st);
 }
 
+void store_bad_found(struct store *s, struct store_file *f, struct db *db, int64_t profile,
+                     int64_t merge, const char *id)
+{
+    static const char what[] = "a profile of the store has changed on the disk";
+    metric_inc(s->metrics.bad_rows);
+    if (id != NULL) {
+        log_warn(s->options.log, what, LOG_STR("endpoint", s->options.name),
+                 LOG_STR("file", f->path), LOG_STR("id", id));
+    } else {
+        log_warn(s->options.log, what, LOG_STR("endpoint", s->options.name),
+                 LOG_STR("file", f->path));
+    }
+    store_bad_note(s, f, db, profile, merge);
+}
+
 static int by_number(const void *a, const void *b)
 {
     const int64_t *x = a;

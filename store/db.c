@@ -276,6 +276,19 @@ sqlite3_stmt *db_row_of(struct db *db, enum db_statement s, int64_t key, const c
     return row == 1 ? st : NULL;
 }
 
+sqlite3_stmt *db_all_points(struct db *db, int64_t series, struct err *err)
+{
+    sqlite3_stmt *st = db_statement(db, SQL_POINTS, err);
+    if (st != NULL) {
+        sqlite3_bind_int64(st, 1, series);
+        sqlite3_bind_int64(st, 2, INT64_MIN);
+        sqlite3_bind_int64(st, 3, INT64_MIN);
+        sqlite3_bind_int64(st, 4, INT64_MAX);
+        sqlite3_bind_int64(st, 5, -1);
+    }
+    return st;
+}
+
 void db_bind_blob(sqlite3_stmt *st, int i, struct sv v)
 {
     (void)sqlite3_bind_blob64(st, i, v.n > 0 ? v.p : "", v.n, SQLITE_STATIC);

@@ -164,6 +164,9 @@ bool db_run(struct db *db, enum db_statement s, struct err *err);
 sqlite3_stmt *db_row_of(struct db *db, enum db_statement s, int64_t key, const char *missing,
                         struct err *err);
 
+/* Returns the statement of all points of a series (SQL_POINTS), to be stepped. NULL with err. */
+sqlite3_stmt *db_all_points(struct db *db, int64_t series, struct err *err);
+
 /* Compiles a statement that is not among those above; the caller finalizes it. NULL with err. */
 sqlite3_stmt *db_compile(struct db *db, const char *sql, struct err *err);
 

@@ -21,8 +21,6 @@
 #define FILES_MAX 100000
 /* The name of a data file whose stretch is being removed. */
 #define REMOVED_SUFFIX "-removed"
-/* The longest `store.stretch`. */
-#define STRETCH_NS_MAX (7 * 24 * 3600 * NS_PER_S)
 
 /* ---- names ----------------------------------------------------------------------------------- */
 
@@ -621,7 +619,7 @@ size_t store_files_at(struct store *s, int64_t time_ns, const struct store_file 
     pthread_mutex_lock(&s->lock);
     for (size_t i = s->n_files; i-- > 0 && n < STORE_FILES_OF_A_TIME_MAX;) {
         struct store_file *f = s->files[i];
-        if (store_file_from_ns(f) + STRETCH_NS_MAX <= time_ns) {
+        if (store_file_from_ns(f) + STORE_STRETCH_MS_MAX * NS_PER_MS <= time_ns) {
             break;
         }
         if (f != except && f->fault == DB_FINE && f->profiles > 0 && f->oldest_ns <= time_ns &&

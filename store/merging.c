@@ -31,7 +31,7 @@
 
 /* ---- the share of a core --------------------------------------------------------------------- */
 
-static int64_t cpu_ns(void)
+int64_t store_merge_cpu_ns(void)
 {
     struct timespec t;
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
@@ -48,11 +48,15 @@ int64_t store_merge_pause_ms(int64_t used_ns, unsigned percent, int64_t *paid_ns
     return pause_ms;
 }
 
-/* Sleeps as long as the thread's share of a core requires. Returns false if the store closes. */
+bool store_merge_rest(struct store *s, int64_t *paid_ns)
+{
+    unsigned percent = s->limits.merge_cpu != 0 ? s->limits.merge_cpu : CPU_PERCENT;
+    return store_pause(s, store_merge_pause_ms(store_merge_cpu_ns(), percent, paid_ns));
+}
+
 bool merging_rest(struct merging *m)
 {
-    unsigned percent = m->store->limits.merge_cpu != 0 ? m->store->limits.merge_cpu : CPU_PERCENT;
-    return store_pause(m->store, store_merge_pause_ms(cpu_ns(), percent, &m->paid_ns));
+    return store_merge_rest(m->store, &m->paid_ns);
 }
 
 /* ---- replacing ------------------------------------------------------------------------------- */
@@ -387,15 +391,6 @@ static bool leave_alone(struct merging *m, const struct single *one, struct err 
     return add_done(m, &one, 1, err) != NULL;
 }
 
-/* Notes a profile whose bytes have changed, so that nothing counts it any more. */
-static void note_bad(struct merging *m, const struct single *one)
-{
-    metric_inc(m->store->metrics.bad_rows);
-    log_warn(m->store->options.log, "a profile of the store has changed on the disk",
-             LOG_STR("endpoint", m->store->options.name), LOG_STR("file", m->file->path));
-    store_bad_note(m->store, m->file, &m->db, one->profile, 0);
-}
-
 /* Adds a profile to the group. If it does not fit, the group is finished, and the profile begins
  * the next one. If it does not fit into an empty group either, it is marked and never merged. */
 static bool take(struct merging *m, const struct single *one, struct err *err)
@@ -409,7 +404,7 @@ static bool take(struct merging *m, const struct single *one, struct err *err)
     bool joined = ok && member->intact && join(m, one, member, &why);
     bool again = ok && !joined && m->group.n > 0 && why.kind == ERR_LIMIT;
     if (ok && !member->intact) {
-        note_bad(m, one);
+        store_bad_found(m->store, m->file, &m->db, one->profile, 0, NULL);
     }
     db_body_done(&m->db);
     free(member);
@@ -659,7 +654,8 @@ static void merge_file(struct store *s, struct store_file *f, int64_t merge_ms)
 {
     struct err err = ERR_INIT;
     bool empty;
-    struct merging m = {.store = s, .file = f, .paid_ns = cpu_ns(), .merge_ms = merge_ms};
+    struct merging m = {
+        .store = s, .file = f, .paid_ns = store_merge_cpu_ns(), .merge_ms = merge_ms};
     buf_init(&m.out, RESULT_BYTES_MAX + DONE_BYTES);
     buf_init(&m.blob, DONE_MEMBERS * 16 + DONE_BYTES);
     store_index_file(s, f);

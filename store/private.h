@@ -20,6 +20,8 @@
  * is large. */
 #define STORE_NAME_SIZE 96
 #define STORE_FILES_OF_A_STRETCH_MAX 9999
+/* The longest `store.stretch`. */
+#define STORE_STRETCH_MS_MAX (INT64_C(7) * 24 * 3600 * 1000)
 
 struct store_name {
     int64_t start_ms;
@@ -269,6 +271,10 @@ struct store_bad {
     struct store_file *file; /* a reference to the file */
     int64_t profile;
 };
+/* Counts and logs a profile whose bytes have changed, and notes it. id: of the profile; NULL: the
+ * log does not say it. */
+void store_bad_found(struct store *s, struct store_file *f, struct db *db, int64_t profile,
+                     int64_t merge, const char *id);
 /* Notes a profile whose bytes have changed. If merge is above 0, notes all profiles of this merge.
  */
 void store_bad_note(struct store *s, struct store_file *f, struct db *db, int64_t profile,
@@ -309,6 +315,11 @@ void store_merge_files(struct store *s, int64_t now_ns);
  * may have `percent` (1 to 100). *paid_ns is the part of used_ns that earlier pauses have paid for;
  * less than a millisecond of pause stays owed. */
 int64_t store_merge_pause_ms(int64_t used_ns, unsigned percent, int64_t *paid_ns);
+/* Returns the time of a core that the calling thread has used. */
+int64_t store_merge_cpu_ns(void);
+/* Sleeps as long as `store.merge_cpu` requires of the calling thread. *paid_ns: as above; begin
+ * with store_merge_cpu_ns(). Returns false if the store closes. */
+bool store_merge_rest(struct store *s, int64_t *paid_ns);
 /* Sleeps for ms, or until store_hurry() is called. Returns false if the store closes meanwhile. */
 bool store_pause(struct store *s, int64_t ms);
 /* Starts the next round of the background thread at once, because the disk is full and retention

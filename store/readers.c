@@ -21,6 +21,19 @@ static struct reader_conn *take_idle(struct store *s, const struct store_file *f
     return c;
 }
 
+/* Makes a connection whose database is still to be opened. NULL with err. */
+static struct reader_conn *conn_new(struct store *s, struct store_file *f, struct err *err)
+{
+    struct reader_conn *c = calloc(1, sizeof(*c));
+    if (c == NULL) {
+        err_memory(err);
+        return NULL;
+    }
+    c->file = store_file_ref(f);
+    metric_inc(s->metrics.opened);
+    return c;
+}
+
 static void conn_free(struct reader_conn *c)
 {
     db_close(&c->db);
@@ -74,13 +87,10 @@ static struct reader_conn *take_idle_local(struct store *s, const struct store_f
 /* Opens a file of the archive. NULL with err. */
 static struct reader_conn *open_remote(struct store *s, struct store_file *f, struct err *err)
 {
-    struct reader_conn *c = calloc(1, sizeof(*c));
+    struct reader_conn *c = conn_new(s, f, err);
     if (c == NULL) {
-        err_memory(err);
         return NULL;
     }
-    c->file = store_file_ref(f);
-    metric_inc(s->metrics.opened);
     if (!archive_open_db(f, &c->db, err)) {
         conn_free(c);
         return NULL;
@@ -121,14 +131,11 @@ static struct reader_conn *open_local(struct store *s, struct store_file *f, uin
         *ret_skip = true;
         return NULL;
     }
-    struct reader_conn *c = calloc(1, sizeof(*c));
+    struct reader_conn *c = conn_new(s, f, err);
     if (c == NULL) {
-        err_memory(err);
         return NULL;
     }
-    c->file = store_file_ref(f);
     c->inode = inode;
-    metric_inc(s->metrics.opened);
     if (!open_conn(s, c, ret_skip, err)) {
         conn_free(c);
         return NULL;
@@ -149,13 +156,10 @@ static bool was_replaced(struct store *s, const struct store_file *f)
 static struct reader_conn *open_sum(struct store *s, struct store_file *f, struct err *err)
 {
     bool empty = false;
-    struct reader_conn *c = calloc(1, sizeof(*c));
+    struct reader_conn *c = conn_new(s, f, err);
     if (c == NULL) {
-        err_memory(err);
         return NULL;
     }
-    c->file = store_file_ref(f);
-    metric_inc(s->metrics.opened);
     if (!db_open_still(&c->db, f->path, &empty, err) || empty) {
         (void)(!empty || err_set(err, ERR_INPUT, "it is empty"));
         conn_free(c);

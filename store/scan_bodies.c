@@ -280,11 +280,7 @@ static bool is_intact(struct scan *c, const struct body_row *r, struct sv data, 
     if (c->file->slices != NULL) {
         return false; /* a matter of the peer, which notes it when it reads the profile itself */
     }
-    metric_inc(c->store->metrics.bad_rows);
-    log_warn(c->store->options.log, "a profile of the store has changed on the disk",
-             LOG_STR("endpoint", c->store->options.name), LOG_STR("file", c->file->path),
-             LOG_STR("id", id));
-    store_bad_note(c->store, c->file, c->db, r->profile, r->merge);
+    store_bad_found(c->store, c->file, c->db, r->profile, r->merge, id);
     return false;
 }
 

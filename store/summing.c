@@ -84,9 +84,23 @@ struct source_row {
     bool unlabelled; /* it belongs to the series without labels alone */
 };
 
-static bool read_row(struct summing *m, size_t source, int64_t profile, struct source_row *ret,
-                     struct err *err)
+/* Notes if a body belongs to one series only, that of the point, and this has no labels. */
+static bool note_labels(struct summing *m, const struct day_series *s, struct sv ids,
+                        struct source_row *r, struct err *err)
 {
+    int64_t series[STORE_PARTS_MAX];
+    size_t n;
+    if (!blob_read_ids(ids, series, &n)) {
+        return db_damaged(&m->sources[s->source], "the series of a profile", err);
+    }
+    r->unlabelled = n == 1 && sv_eq(s->labels, (struct sv){m->no_labels.data, m->no_labels.len});
+    return true;
+}
+
+static bool read_row(struct summing *m, const struct day_series *s, int64_t profile,
+                     struct source_row *ret, struct err *err)
+{
+    size_t source = s->source;
     sqlite3_stmt *st =
         db_row_of(&m->sources[source], SQL_PROFILE, profile, "a profile is missing", err);
     if (st == NULL) {
@@ -100,19 +114,11 @@ static bool read_row(struct summing *m, size_t source, int64_t profile, struct s
                                .format = sqlite3_column_int64(st, 4),
                                .size = sqlite3_column_int64(st, 8),
                                .alone = merge < 0};
+    /* The row of a merge has the series of all of its profiles. */
+    bool ok =
+        merge > 0 || ret->format == PROFILE_JFR || note_labels(m, s, db_blob(st, 6), ret, err);
     sqlite3_reset(st);
-    return true;
-}
-
-/* Notes a profile whose bytes have changed, so that nothing counts it any more. */
-static bool note_bad(struct summing *m, const struct source_row *r, struct err *err)
-{
-    struct store_file *f = m->o->files[r->place.source];
-    metric_inc(m->store->metrics.bad_rows);
-    log_warn(m->store->options.log, "a profile of the store has changed on the disk",
-             LOG_STR("endpoint", m->store->options.name), LOG_STR("file", f->path));
-    store_bad_note(m->store, f, &m->sources[r->place.source], r->place.profile, r->place.merge);
-    return err_set(err, ERR_INPUT, "%s: a profile has changed on the disk", f->path);
+    return ok;
 }
 
 /* ---- parts ----------------------------------------------------------------------------------- */
@@ -213,24 +219,14 @@ static bool add_bytes(struct summing *m, const struct source_row *r, struct sv d
                       size_t *ret_part, struct err *err)
 {
     if (!store_hash_fits(data, hash)) {
-        return note_bad(m, r, err);
+        struct store_file *f = m->o->files[r->place.source];
+        store_bad_found(m->store, f, &m->sources[r->place.source], r->place.profile, r->place.merge,
+                        NULL);
+        return err_set(err, ERR_INPUT, "%s: a profile has changed on the disk", f->path);
     }
     return r->alone ? copy_bytes(m, data, ret_part, err)
                     : merge_bytes_of(m, r->unlabelled ? &m->unlabelled : &m->labelled, data,
                                      ret_part, err);
-}
-
-/* Notes if a body belongs to one series only, that of the point, and this has no labels. */
-static bool note_labels(struct summing *m, const struct day_series *s, struct sv ids,
-                        struct source_row *r, struct err *err)
-{
-    int64_t series[STORE_PARTS_MAX];
-    size_t n;
-    if (!blob_read_ids(ids, series, &n)) {
-        return db_damaged(&m->sources[s->source], "the series of a profile", err);
-    }
-    r->unlabelled = n == 1 && sv_eq(s->labels, (struct sv){m->no_labels.data, m->no_labels.len});
-    return true;
 }
 
 /* Adds the body of a row, which no part has yet. */
@@ -248,11 +244,7 @@ static bool add_body(struct summing *m, const struct day_series *s, struct sourc
         sqlite3_reset(st);
     } else {
         const struct db_body body = {r->place.profile, DB_NO_PLACE, r->size};
-        sqlite3_stmt *st =
-            db_row_of(db, SQL_PROFILE, r->place.profile, "a profile is missing", err);
-        ok = st != NULL && note_labels(m, s, db_blob(st, 6), r, err);
-        sqlite3_reset(st);
-        ok = ok && db_body(db, &body, &data, err) && add_bytes(m, r, data, r->hash, ret_part, err);
+        ok = db_body(db, &body, &data, err) && add_bytes(m, r, data, r->hash, ret_part, err);
     }
     db_body_done(db);
     return ok;
@@ -299,7 +291,7 @@ static bool add_point(struct summing *m, const struct day_series *s, sqlite3_stm
     if (!blob_read_sums(db_blob(st, 3), of, 4, sums, &n)) {
         return db_damaged(&m->sources[s->source], "the sums of a profile", err);
     }
-    if (!read_row(m, s->source, profile, &r, err)) {
+    if (!read_row(m, s, profile, &r, err)) {
         return false;
     }
     if (r.format == PROFILE_JFR) {
@@ -321,17 +313,9 @@ static bool add_point(struct summing *m, const struct day_series *s, sqlite3_stm
 static bool add_points(struct summing *m, const struct day_series *s, struct err *err)
 {
     struct db *db = &m->sources[s->source];
-    sqlite3_stmt *st = db_statement(db, SQL_POINTS, err);
+    sqlite3_stmt *st = db_all_points(db, s->id, err);
     int row = -1;
-    if (st == NULL) {
-        return false;
-    }
-    sqlite3_bind_int64(st, 1, s->id);
-    sqlite3_bind_int64(st, 2, INT64_MIN);
-    sqlite3_bind_int64(st, 3, INT64_MIN);
-    sqlite3_bind_int64(st, 4, INT64_MAX);
-    sqlite3_bind_int64(st, 5, -1);
-    while ((row = db_step(db, st, err)) == 1) {
+    while (st != NULL && (row = db_step(db, st, err)) == 1) {
         if (!add_point(m, s, st, err)) {
             sqlite3_reset(st);
             return false;
@@ -369,13 +353,7 @@ static bool write_set(struct summing *m, const struct day_set *set, struct err *
         if (s->row != 0) {
             continue;
         }
-        s->row = ++m->series_n;
-        for (struct day_series *other = s->next; other != NULL; other = other->next) {
-            if (other->row == 0 && sv_eq(other->labels, s->labels)) {
-                other->row = s->row;
-                s->columns |= other->columns;
-            }
-        }
+        day_series_number(s, ++m->series_n);
         m->n_series = (size_t)(m->series_n - m->first_series);
         ok = m->n_series <= STORE_PARTS_MAX
                  ? write_series(m, s, err)

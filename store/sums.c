@@ -14,8 +14,6 @@
 #include "store/summing.h"
 
 #define DAY_MS (24 * 3600 * MS_PER_S)
-/* The longest `store.stretch`. */
-#define STRETCH_MS_MAX (7 * DAY_MS)
 #define PATH_SIZE 4096
 #define DB_SUFFIX ".db"
 #define UNFINISHED_SUFFIX ".new"
@@ -23,7 +21,6 @@
 #define RETRY_MS (3600 * MS_PER_S)
 /* A day counts as over this long after its end, because profiles may arrive late. */
 #define GRACE_MS (10 * 60 * MS_PER_S)
-#define CPU_PERCENT 25
 /* A sum is made if the disk has room for half the bytes of its files, and a sixteenth of the disk
  * besides. */
 #define ROOM_PART 2
@@ -115,7 +112,7 @@ static size_t files_of_day(struct store_file *const *files, size_t n, size_t at)
         return 0;
     }
     for (size_t before = at;
-         before-- > 0 && files[before]->name.start_ms > day_ms - STRETCH_MS_MAX;) {
+         before-- > 0 && files[before]->name.start_ms > day_ms - STORE_STRETCH_MS_MAX;) {
         if (files[before]->name.start_ms + files[before]->name.length_ms > day_ms) {
             return 0;
         }
@@ -332,21 +329,13 @@ struct making {
     int64_t paid_ns; /* see store_merge_pause_ms() */
 };
 
-static int64_t cpu_ns(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-    return (int64_t)t.tv_sec * NS_PER_S + t.tv_nsec;
-}
-
 /* Sleeps as long as the thread's share of a core requires. Returns false if the store closes, or if
  * the disk is full: then retention comes first. */
 static bool rest(void *arg)
 {
     struct making *m = arg;
     struct store *s = m->store;
-    unsigned percent = s->limits.merge_cpu != 0 ? s->limits.merge_cpu : CPU_PERCENT;
-    bool open = store_pause(s, store_merge_pause_ms(cpu_ns(), percent, &m->paid_ns));
+    bool open = store_merge_rest(s, &m->paid_ns);
     pthread_mutex_lock(&s->lock);
     bool hurry = s->hurry;
     pthread_mutex_unlock(&s->lock);
@@ -419,7 +408,7 @@ static void make(struct making *m)
 {
     struct err err = ERR_INIT;
     char built[PATH_SIZE];
-    m->paid_ns = cpu_ns();
+    m->paid_ns = store_merge_cpu_ns();
     struct store_file *f = file_new(m->store, m->day_ms);
     if (f == NULL) {
         return;

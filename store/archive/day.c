@@ -145,15 +145,8 @@ static bool each_point(struct building *b, const struct day_series *s,
                        struct err *err)
 {
     struct db *db = b->o->sources[s->source];
-    sqlite3_stmt *st = db_statement(db, SQL_POINTS, err);
+    sqlite3_stmt *st = db_all_points(db, s->id, err);
     int row = -1;
-    if (st != NULL) {
-        sqlite3_bind_int64(st, 1, s->id);
-        sqlite3_bind_int64(st, 2, INT64_MIN);
-        sqlite3_bind_int64(st, 3, INT64_MIN);
-        sqlite3_bind_int64(st, 4, INT64_MAX);
-        sqlite3_bind_int64(st, 5, -1);
-    }
     while (st != NULL && (row = db_step(db, st, err)) == 1) {
         if (!fn(b, s, st, err)) {
             sqlite3_reset(st);
@@ -225,15 +218,8 @@ static bool write_set(struct building *b, const struct day_set *set, struct err 
 static void number_series(struct building *b, struct day_set *set)
 {
     for (struct day_series *s = set->series; s != NULL; s = s->next) {
-        if (s->row != 0) {
-            continue;
-        }
-        s->row = ++b->series_n;
-        for (struct day_series *other = s->next; other != NULL; other = other->next) {
-            if (other->row == 0 && sv_eq(other->labels, s->labels)) {
-                other->row = s->row;
-                s->columns |= other->columns;
-            }
+        if (s->row == 0) {
+            day_series_number(s, ++b->series_n);
         }
     }
 }

@@ -114,6 +114,17 @@ bool day_sets_add(struct day_sets *sets, struct db *db, size_t source, bool *ret
     return row == 0;
 }
 
+void day_series_number(struct day_series *s, int64_t row)
+{
+    s->row = row;
+    for (struct day_series *other = s->next; other != NULL; other = other->next) {
+        if (other->row == 0 && sv_eq(other->labels, s->labels)) {
+            other->row = row;
+            s->columns |= other->columns;
+        }
+    }
+}
+
 static int by_place(const void *a, const void *b)
 {
     const struct day_set *x = *(struct day_set *const *)a;

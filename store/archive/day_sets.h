@@ -51,6 +51,8 @@ void day_sets_done(struct day_sets *sets);
  * *ret_failed is true if the database is at fault. */
 bool day_sets_add(struct day_sets *sets, struct db *db, size_t source, bool *ret_failed,
                   struct err *err);
+/* Gives a row to a series, and to the equal ones after it in its set. */
+void day_series_number(struct day_series *s, int64_t row);
 /* Brings the sets into their order. */
 void day_sets_sort(struct day_sets *sets);
 
