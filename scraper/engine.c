@@ -182,7 +182,7 @@ static void wait_for_slot(struct engine *e, struct scrape *sc, bool gated)
 {
     while (sc != NULL && !slots_wait(&e->slots, sc, class_of(e, sc), body_of(e, sc))) {
         status_state(e, sc, SCRAPE_IDLE);
-        fetch_no_memory(e, sc);
+        outcome_no_memory(e, sc);
         sc = gated ? process_gate_leave(&e->gate, sc) : NULL;
     }
     if (sc != NULL) {
@@ -224,7 +224,7 @@ static void pump(struct engine *e)
             wait_for_slot(e, sc, scrape_holds_gate(sc));
         } else if (!fetch_start(e, sc)) {
             slots_release(&e->slots, sc);
-            fetch_no_memory(e, sc);
+            outcome_no_memory(e, sc);
             become_idle(e, sc);
         }
     }
@@ -253,7 +253,7 @@ static void begin(struct engine *e, struct scrape *sc, int64_t due_ms)
         status_state(e, sc, SCRAPE_WAITS_GATE);
         break;
     case GATE_NO_MEMORY:
-        fetch_no_memory(e, sc);
+        outcome_no_memory(e, sc);
         break;
     }
 }

@@ -194,14 +194,22 @@ bool fetch_serves(const struct scrape *sc, uint32_t job);
 bool fetch_leave(struct scrape *sc, uint32_t job);
 /* Cancels the transfer of a scrape in flight, or the work on its body. */
 void fetch_cancel(struct engine *e, struct scrape *sc);
-/* Counts and logs a scrape that was not started because memory ran out. */
-void fetch_no_memory(struct engine *e, struct scrape *sc);
 
 /* The time that a scrape took. */
 struct scrape_time {
     int64_t duration_ns; /* negative: there was no transfer */
     int64_t waited_ns;   /* the part of the duration in which the scrape waited for memory */
 };
+
+/* Counts and logs a scrape that has failed. err has the sentence. */
+void outcome_failed(struct engine *e, struct scrape *sc, struct scrape_time time,
+                    enum reason reason, const struct err *err);
+/* Counts and logs a scrape that was not started because memory ran out. */
+void outcome_no_memory(struct engine *e, struct scrape *sc);
+/* Counts a scrape that has succeeded with a body of that size. Logs it if the one before had
+ * failed.
+ */
+void outcome_succeeded(struct engine *e, struct scrape *sc, struct scrape_time time, size_t size);
 
 void status_state(struct engine *e, struct scrape *sc, enum scrape_state state);
 void status_next_due(struct engine *e, struct scrape *sc, int64_t due_ms);

@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "model/masking.h"
+#include "pprof/gzip.h"
 #include "pprof/sniff.h"
 #include "scraper/engine.h"
 #include "scraper/names.h"
@@ -13,9 +14,6 @@
 #define URL_MAX ((size_t)16 * 1024)
 /* The receive buffer of a sampling scrape, which waits for nearly all of the interval. */
 #define SAMPLING_BUFFER ((size_t)1024)
-/* The number of warnings about failures in each period; further ones are counted. */
-#define FAILURES_LOGGED 50
-#define FAILURES_PERIOD_MS 10000
 /* Bytes of an error page that a message shows. */
 #define PAGE_EXCERPT 160
 /* Bytes of an error page that are searched for secrets. */
@@ -54,6 +52,7 @@ struct fetch {
 
 static void fetch_on_done(void *arg, const struct http_response *response);
 static void finish(struct fetch *f, enum reason reason, struct err *err);
+static void convert_body(struct fetch *f, char *data, size_t size);
 
 static struct fetch *fetch_free(struct fetch *f)
 {
@@ -324,14 +323,30 @@ static enum reason waited_in_vain(const struct fetch *f, struct err *err)
     return REASON_NO_ROOM;
 }
 
+static bool makes_deltas(const struct fetch *f)
+{
+    return target_scrape_type(f->target, f->entry)->delta == DELTA_AUTO &&
+           f->engine->io.submit != NULL;
+}
+
+/* Returns true if the kind of a body is not recognised here. The worker that makes the delta
+ * inflates and checks all of a gzip; fail_delta() recognises the kind if that fails. */
+static bool worker_checks(const struct fetch *f, struct sv body)
+{
+    return makes_deltas(f) && gzip_is(body);
+}
+
 /* Returns the reason for a failure, with its sentence in err; REASON_NONE if the body is a profile,
- * perhaps in an older format. */
+ * perhaps in an older format, or if a worker checks it. */
 static enum reason check_response(const struct fetch *f, const struct http_response *response,
                                   bool *ret_legacy, struct err *err)
 {
     bool jfr = target_scrape_type(f->target, f->entry)->format == FORMAT_JFR;
     struct sv body = {.p = response->body->data, .n = response->body->len};
     if (response->result == HTTP_DONE && response->status / 100 == 2) {
+        if (worker_checks(f, body)) {
+            return REASON_NONE;
+        }
         enum sniff_result r = jfr ? sniff_jfr(body, err) : sniff_profile(body, err);
         *ret_legacy = r == SNIFF_LEGACY;
         return reason_of_sniff(r);
@@ -407,74 +422,6 @@ static struct profile *make_profile(const struct fetch *f, char *data, size_t si
     return p;
 }
 
-static void log_scrape(struct engine *e, struct scrape *sc, enum log_level level, const char *msg,
-                       enum reason reason, const char *sentence)
-{
-    uint32_t suppressed = 0;
-    if (!log_enabled(e->options.log, level) ||
-        !log_limit_allow(&e->failures_limit, engine_now_ms(e), FAILURES_PERIOD_MS, FAILURES_LOGGED,
-                         &suppressed)) {
-        return;
-    }
-    const char *advice = reason_advice(reason);
-    struct buf url;
-    buf_init(&url, URL_MAX);
-    target_shown_url(sc->target, sc->entry, &url);
-    const struct log_field fields[] = {
-        LOG_STR("job", sc->target->job_config->name),
-        LOG_STR("source", group_source(sc->group)),
-        LOG_SV("service", labels_get(target_labels(sc->target), SV(LABEL_SERVICE_NAME))),
-        LOG_STR("type", scrape_type(sc)->name),
-        LOG_STR("url", buf_ok(&url) ? url.data : ""),
-        LOG_INT("suppressed", suppressed),
-        reason == REASON_NONE ? LOG_END : LOG_STR("reason", reason_name(reason)),
-        LOG_STR("err", sentence),
-        advice[0] == '\0' ? LOG_END : LOG_STR("hint", advice),
-        LOG_END,
-    };
-    log_write(e->options.log, level, msg, fields);
-    buf_done(&url);
-}
-
-/* Logs a failure if its reason has changed, not at every tick. */
-static void report_failure(struct engine *e, struct scrape *sc, struct scrape_time time,
-                           enum reason reason, const struct err *err)
-{
-    bool news = sc->reason != reason;
-    bool gone = sc->history.absent && sc->health != SCRAPE_ABSENT;
-    claims_failed(e, sc, reason);
-    status_ended(e, sc, reason, err->msg, time, 0);
-    if (news) {
-        log_scrape(e, sc, LOG_WARN, "scrape failed", reason, err->msg);
-    }
-    if (gone) {
-        log_scrape(e, sc, LOG_INFO, "profile type is absent, backing off", reason, err->msg);
-    }
-}
-
-void fetch_no_memory(struct engine *e, struct scrape *sc)
-{
-    struct err err = ERR_INIT;
-    err_memory(&err);
-    report_failure(e, sc, (struct scrape_time){.duration_ns = -1}, REASON_MEMORY, &err);
-}
-
-static void report_success(struct engine *e, struct scrape *sc, struct scrape_time time,
-                           size_t size)
-{
-    enum scrape_health before = (enum scrape_health)sc->health;
-    claims_count(sc, SCRAPE_OK, 1);
-    metric_observe(sc->metrics->duration, (double)time.duration_ns / (double)NS_PER_S);
-    metric_observe(sc->metrics->size, (double)size);
-    scrape_metrics_learn(sc->metrics, size);
-    status_ended(e, sc, REASON_NONE, NULL, time, size);
-    if (before == SCRAPE_DOWN) {
-        log_scrape(e, sc, LOG_INFO, "scrape works again", REASON_NONE, "");
-    } else if (before == SCRAPE_ABSENT) {
-        log_scrape(e, sc, LOG_INFO, "profile type exists again", REASON_NONE, "");
-    }
-}
-
 /* Offers a copy of a profile to one of several jobs. Returns false if no destination accepted it.
  */
 static bool offer(const struct fetch *f, const struct part *part, struct profile *base,
@@ -546,9 +493,9 @@ static void finish(struct fetch *f, enum reason reason, struct err *err)
                    scrape_history_conflicts(&sc->history), (unsigned)sc->history.attempts);
     }
     if (reason == REASON_NONE) {
-        report_success(e, sc, time, size);
+        outcome_succeeded(e, sc, time, size);
     } else {
-        report_failure(e, sc, time, reason, err);
+        outcome_failed(e, sc, time, reason, err);
     }
     engine_landed(e, sc);
     engine_rearm(e);
@@ -609,6 +556,25 @@ static const char *settle_delta(struct fetch *f, struct delta_work *w, struct pr
     return result;
 }
 
+/* Ends a scrape of whose body no delta could be made, or converts the body if it has an older
+ * format. */
+static void fail_delta(struct fetch *f, struct delta_work *w)
+{
+    struct offload *o = &w->offload;
+    struct err err = ERR_INIT;
+    enum sniff_result r = sniff_profile((struct sv){o->body, o->size}, &err);
+    if (r == SNIFF_LEGACY) {
+        char *data = o->body;
+        o->body = NULL;
+        convert_body(f, data, o->size);
+    } else if (!sniff_is_profile(r)) {
+        finish(f, reason_of_sniff(r), &err);
+    } else {
+        deltas_count(&f->engine->deltas, "failed");
+        finish(f, reason_of_delta(w->result), &o->err);
+    }
+}
+
 static void fetch_on_delta(void *arg, struct offload *o)
 {
     struct fetch *f = arg;
@@ -617,8 +583,7 @@ static void fetch_on_delta(void *arg, struct offload *o)
     bool ok;
     f->names = names_result(w->names);
     if (w->result > DELTA_PASSED) {
-        deltas_count(&e->deltas, "failed");
-        finish(f, reason_of_delta(w->result), &o->err);
+        fail_delta(f, w);
         return;
     }
     struct profile *p = profile_of_delta(f, w, &ok);
@@ -632,12 +597,6 @@ static void fetch_on_delta(void *arg, struct offload *o)
 }
 
 /* ---- good bodies ----------------------------------------------------------------------------- */
-
-static bool makes_deltas(const struct fetch *f)
-{
-    return target_scrape_type(f->target, f->entry)->delta == DELTA_AUTO &&
-           f->engine->io.submit != NULL;
-}
 
 /* Returns the names for a body; NULL if it needs none. */
 static struct names_of *names_of_fetch(const struct fetch *f, struct sv body)

@@ -207,6 +207,66 @@ TEST_ON(struct world *w, old_profiles_are_converted)
     CHECK_INT(summary.time_ns, last(w)->until_ns - 100 * NS_PER_MS, "when it was asked for");
 }
 
+/* Answers the next request with a gzip. */
+static void scrape_gzip(struct world *w, struct sv plain)
+{
+    SCOPED(scratch) *s = scratch_new();
+    struct sv zipped;
+    assert_true(gzip_deflate(s, plain, &zipped));
+    struct http_transfer *t = next_start(w);
+    turn(w, 105);
+    give(w, t, zipped.p, zipped.n);
+}
+
+/* The kind of a compressed body is recognised on the worker that reads it. The reasons and
+ * sentences are those of a body that is not compressed, and no delta is counted as failed. */
+TEST_ON(struct world *w, compressed_bodies_that_are_no_profiles)
+{
+    static const struct {
+        const char *plain;
+        size_t n;
+        const char *reason;
+        const char *sentence;
+    } rows[] = {
+        {"", 0, "empty", "an empty gzip"},
+        {"<html>sign in</html>", 20, "not_pprof_html", "inflated: not a profile but an HTML page"},
+        {"{\"error\": \"off\"}", 16, "not_pprof_json", "inflated: not a profile but JSON"},
+        {"--- text ---", 12, "not_pprof_text", "inflated: not a profile but"},
+        {"\x0a", 1, "not_pprof_short", "1 bytes only"},
+        {"\x1f\x8b\x08", 3, "bad_gzip", "a gzip within the gzip"},
+        {"\x1e\x01\x01\x01", 4, "bad_protobuf", "not a pprof profile"},
+    };
+    log_set(testing_log(w->log), LOG_ERROR, LOG_LOGFMT);
+    put(w, "1", "h:1");
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        scrape_gzip(w, (struct sv){rows[i].plain, rows[i].n});
+        works(w);
+        struct scrape_status st = status(w);
+        CHECK_STR(reason_name(st.reason), rows[i].reason, rows[i].sentence);
+        CHECK_CONTAINS(st.last_error, rows[i].sentence, rows[i].reason);
+        scrape_status_done(&st);
+    }
+    CHECK_INT(RESULT(w, "failed"), TESTING_NO_METRIC, "");
+    CHECK_INT(w->n_profiles, 0, "");
+}
+
+/* An older format may be compressed as well. */
+TEST_ON(struct world *w, compressed_old_profile)
+{
+    SCOPED(buf) body = testing_buf(1000);
+    buf_printf(&body, OLD_HEAP, 10);
+    put(w, "1", "h:1");
+    scrape_gzip(w, (struct sv){body.data, body.len});
+    for (int i = 0; i < 3; i++) {
+        CHECK_INT(w->n_works, 1, "the delta that fails, the conversion, the delta");
+        works(w);
+    }
+    CHECK_INT(w->n_profiles, 1, "");
+    CHECK_INT(metric(w, "profpull_conversions_total{result=\"ok\"}"), 1, "");
+    CHECK_INT(RESULT(w, "first"), 1, "");
+    CHECK_INT(RESULT(w, "failed"), TESTING_NO_METRIC, "");
+}
+
 /* A failed conversion is a failed scrape; the result of a cancelled one is dropped. */
 TEST_ON(struct world *w, old_profiles_that_fail)
 {
