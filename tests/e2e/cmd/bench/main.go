@@ -32,6 +32,7 @@ var (
 	fakesPath   = flag.String("fakes", "build/fakes", "the built program of cmd/fakes")
 	nTargets    = flag.Int("targets", 1000, "targets, each with five types")
 	interval    = flag.Duration("interval", 15*time.Second, "scrape interval")
+	sampled     = flag.Duration("cpu-seconds", 0, "for how long a CPU profile samples; 0: a second less than the interval, as by default")
 	seconds     = flag.Duration("time", time.Minute, "how long to measure, after one interval to warm up")
 	dir         = flag.String("dir", "", "directory for configuration and logs")
 	pinned      = flag.Bool("pin", true, "give the program and the fakes a core each")
@@ -155,18 +156,21 @@ func (p *process) config(l load) string {
 	for _, t := range p.hello.Targets {
 		fmt.Fprintf(&list, "          - %q\n", t)
 	}
-	// CPU profiles take all but a second of the interval, as by default.
+	cpu := fmt.Sprintf("enabled: %t", l.types == 5)
+	if *sampled > 0 {
+		cpu += fmt.Sprintf(", seconds: %s", *sampled)
+	}
 	text := fmt.Sprintf(`global: {scrape_interval: %[1]s, external_labels: {cluster: bench}}
 server: {listen: "%[2]s"}
 scrape_configs:
   - job_name: bench
-    profiles: {process_cpu: {enabled: %[6]t}, memory: {delta: %[5]s}, mutex: {delta: %[5]s}, block: {delta: %[5]s}}
+    profiles: {process_cpu: {%[6]s}, memory: {delta: %[5]s}, mutex: {delta: %[5]s}, block: {delta: %[5]s}}
     static_configs:
       - labels: {service_name: bench, namespace: bench, pod: bench-0}
         targets:
 %[3]swrite:
   - {name: main, url: "http://%[4]s", sample_labels: {repair: %[7]t}}
-%[8]s`, l.interval, adminAddress, list.String(), sinkAddress, *delta, l.types == 5, *repair, recordSection(*record))
+%[8]s`, l.interval, adminAddress, list.String(), sinkAddress, *delta, cpu, *repair, recordSection(*record))
 	file := filepath.Join(*dir, "bench.yaml")
 	measure.Check(os.WriteFile(file, []byte(text), 0o600))
 	return file
