@@ -504,6 +504,24 @@ static bool make_room(struct adding *a)
            err_memory(a->err);
 }
 
+/* Makes room in the tables for the entries of the first profile; others usually add few. */
+static void reserve(struct adding *a)
+{
+    static const struct {
+        enum merge_table table;
+        unsigned field;
+    } kinds[] = {
+        {MERGE_STRINGS, PROFILE_STRING},
+        {MERGE_FUNCTIONS, PROFILE_FUNCTION},
+        {MERGE_LOCATIONS, PROFILE_LOCATION},
+        {MERGE_STACKS, PROFILE_SAMPLE},
+    };
+    for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]) && a->m->head.profiles == 0; i++) {
+        merge_table_reserve(&a->m->tables[kinds[i].table], &a->m->budget,
+                            a->x.summary.n[kinds[i].field]);
+    }
+}
+
 /* Makes room for the values of all stacks; those of new ones are zero. */
 static bool make_values(struct merge *m, size_t old, size_t types, struct err *err)
 {
@@ -554,8 +572,11 @@ static bool add_plain(struct adding *a, struct sv plain)
         return err_set(a->err, ERR_LIMIT, "larger than %zu bytes", a->m->budget.max);
     }
     if (!pprof_index_frame(&a->x, a->scratch, plain, "merge", a->m->tables[0].seed, a->err) ||
-        !make_room(a) || !merge_heads(a) || !add_samples(a) ||
-        !make_values(a->m, stacks, a->head.types, a->err)) {
+        !make_room(a)) {
+        return false;
+    }
+    reserve(a);
+    if (!merge_heads(a) || !add_samples(a) || !make_values(a->m, stacks, a->head.types, a->err)) {
         return false;
     }
     commit(a);

@@ -54,9 +54,16 @@ static inline size_t wire_encode_number(uint64_t field, uint64_t value,
 static inline void wire_put_tagged(struct buf *out, uint64_t tag, uint64_t value)
 {
     unsigned char bytes[WIRE_HEAD_MAX];
-    size_t n = wire_encode(tag, bytes);
-    n += wire_encode(value, bytes + n);
-    buf_append(out, bytes, n);
+    /* Nearly always there is room, so that the bytes need not be copied. */
+    bool fits = out->cap - out->len > WIRE_HEAD_MAX;
+    unsigned char *at = fits ? (unsigned char *)out->data + out->len : bytes;
+    size_t n = wire_encode(tag, at);
+    n += wire_encode(value, at + n);
+    if (fits) {
+        buf_wrote(out, n);
+    } else {
+        buf_append(out, bytes, n);
+    }
 }
 
 /* Appends a field that is a number. */

@@ -129,14 +129,17 @@ static size_t slot_of(const struct table *t, const void *key, size_t n, uint32_t
     return i;
 }
 
-/* Keeps the table at most three quarters full. */
-static bool grow_slots(struct table *t, struct budget *b, struct err *err)
+/* Makes slots for one entry more than `entries`: they are at most three quarters full. */
+static bool grow_slots(struct table *t, struct budget *b, size_t entries, struct err *err)
 {
     size_t cap = 0;
-    if (t->slots_n - t->slots_n / 4 > t->n) {
+    size_t n = t->slots_n == 0 ? SLOTS_FIRST : t->slots_n;
+    while (n - n / 4 <= entries) {
+        n *= 2;
+    }
+    if (n == t->slots_n) {
         return true;
     }
-    size_t n = t->slots_n == 0 ? SLOTS_FIRST : 2 * t->slots_n;
     struct table_slot *slots = budget_grow(b, NULL, &cap, n, sizeof(*slots), err);
     if (slots == NULL) {
         return false;
@@ -189,7 +192,18 @@ static bool grow(struct table *t, struct budget *b, size_t n, struct err *err)
         return false;
     }
     t->bytes = bytes;
-    return grow_slots(t, b, err);
+    return grow_slots(t, b, t->n, err);
+}
+
+void merge_table_reserve(struct table *t, struct budget *b, size_t n)
+{
+    struct err err = ERR_INIT;
+    struct table_entry *entries =
+        budget_grow(b, t->entries, &t->entries_cap, n, sizeof(*entries), &err);
+    if (entries != NULL) {
+        t->entries = entries;
+        (void)grow_slots(t, b, n, &err);
+    }
 }
 
 bool merge_table_add(struct table *t, struct budget *b, const void *data, size_t n_key, size_t n,

@@ -57,6 +57,10 @@ void merge_table_done(struct table *t);
 /* Removes all entries, and keeps the memory. */
 void merge_table_clear(struct table *t);
 
+/* Makes room for n entries, if the budget allows it, so that the table need not grow step by step.
+ */
+void merge_table_reserve(struct table *t, struct budget *b, size_t n);
+
 /* Finds the entry whose key is the first n_key of the n bytes, or adds the bytes as a new entry.
  * *ret is its number. Returns false, and changes nothing, at the budget's limit or if out of
  * memory. */

@@ -68,3 +68,26 @@ TEST(the_rest_is_found_after_a_truncation)
     }
     merge_table_done(&t);
 }
+
+/* Room that was reserved suffices for so many entries, and is not made beyond the budget. */
+TEST(reserved_room)
+{
+    struct budget b = {.max = 1 << 20};
+    struct table t;
+    merge_table_init(&t, 7);
+    merge_table_reserve(&t, &b, ENTRIES);
+    const struct table_entry *entries = t.entries;
+    const struct table_slot *slots = t.slots;
+    size_t used = b.used;
+    assert_true(used > ENTRIES * (sizeof(*entries) + sizeof(*slots)));
+    for (size_t i = 0; i < ENTRIES; i++) {
+        CHECK_INT(add(&t, &b, i), i, "new");
+    }
+    assert_ptr_equal(t.entries, entries);
+    assert_ptr_equal(t.slots, slots);
+    CHECK_INT(b.used, used + t.bytes_cap, "only for bytes");
+    merge_table_reserve(&t, &b, 1 << 20);
+    CHECK_INT(b.used, used + t.bytes_cap, "beyond the budget");
+    check_all(&t, &b, ENTRIES);
+    merge_table_done(&t);
+}
