@@ -43,7 +43,7 @@ void merge_table_done(struct table *t)
 
 void merge_table_clear(struct table *t)
 {
-    t->n = t->len = t->next = 0;
+    t->n = t->len = t->next = t->left = 0;
     if (t->slots_n > 0) {
         memset(t->slots, 0, t->slots_n * sizeof(*t->slots));
     }
@@ -181,6 +181,9 @@ static void free_slot(struct table *t, size_t slot)
 /* Makes room for one more entry of n bytes. */
 static bool grow(struct table *t, struct budget *b, size_t n, struct err *err)
 {
+    if (t->n < t->entries_cap && t->len + n < t->bytes_cap && t->n < t->slots_n - t->slots_n / 4) {
+        return true;
+    }
     struct table_entry *entries =
         budget_grow(b, t->entries, &t->entries_cap, t->n + 1, sizeof(*entries), err);
     if (entries == NULL) {
@@ -206,15 +209,30 @@ void merge_table_reserve(struct table *t, struct budget *b, size_t n)
     }
 }
 
+/* Returns true if the key is that of an entry that is likely to follow the last one. */
+static inline bool is_at(const struct table *t, size_t place, const void *key, size_t n)
+{
+    return place < t->n && has_key(t, &t->entries[place], key, n);
+}
+
 bool merge_table_add(struct table *t, struct budget *b, const void *data, size_t n_key, size_t n,
                      uint32_t *ret, struct err *err)
 {
-    /* The profiles of a series have most entries in the same order, which saves the hash. */
-    if (t->next < t->n && has_key(t, &t->entries[t->next], data, n_key)) {
-        *ret = (uint32_t)t->next++;
-        return true;
+    /* The profiles of a series have most entries in the same order, which saves the hash. Where a
+     * profile has an entry of its own, the others continue after it, or after the entry that it has
+     * instead. */
+    size_t place = t->next;
+    if (!is_at(t, place, data, n_key)) {
+        place = t->left;
+        t->left = t->next;
+        if (!is_at(t, place, data, n_key) && !is_at(t, ++place, data, n_key)) {
+            return merge_table_add_hashed(t, b, data, n_key, n, hash_of(data, n_key, t->seed), ret,
+                                          err);
+        }
     }
-    return merge_table_add_hashed(t, b, data, n_key, n, hash_of(data, n_key, t->seed), ret, err);
+    *ret = (uint32_t)place;
+    t->next = place + 1;
+    return true;
 }
 
 uint32_t merge_table_hash(const struct table *t, const void *key, size_t n)

@@ -44,6 +44,7 @@ struct table {
     char *bytes;
     struct table_slot *slots;
     size_t next; /* the entry after the one found last; it may not exist */
+    size_t left; /* the last value of `next` that was not found; its entry may not exist either */
     size_t entries_cap;
     size_t bytes_cap;
     size_t len;

@@ -91,3 +91,47 @@ TEST(reserved_room)
     check_all(&t, &b, ENTRIES);
     merge_table_done(&t);
 }
+
+static uint32_t put(struct table *t, struct budget *b, size_t i)
+{
+    struct err err = ERR_INIT;
+    char key[64];
+    size_t n = make_key(i, key);
+    uint32_t number = UINT32_MAX;
+    assert_true(merge_table_add(t, b, key, n, n, &number, &err));
+    return number;
+}
+
+enum { SERIES = 7, EACH = 300 };
+
+/* Adds the entries of a series, of which every third one is its own, and all series have the rest.
+ * numbers: of the entries that exist. */
+static void put_series(struct table *t, struct budget *b, size_t series, uint32_t *numbers)
+{
+    for (size_t i = 0; i < EACH; i++) {
+        size_t key = i % 3 == 0 ? i * SERIES + series : i * SERIES;
+        uint32_t expected = numbers[key] == UINT32_MAX ? (uint32_t)t->n : numbers[key];
+        numbers[key] = put(t, b, key);
+        CHECK_INT(numbers[key], expected, "number");
+    }
+}
+
+/* The places at which a search begins may be those of entries that were removed. */
+TEST(entries_of_series_by_turns_are_found)
+{
+    struct budget b = {.max = 1 << 20};
+    struct table t;
+    uint32_t numbers[EACH * SERIES];
+    merge_table_init(&t, 7);
+    memset(numbers, 0xff, sizeof(numbers));
+    for (size_t round = 0; round < 4 * SERIES; round++) {
+        size_t n = t.n;
+        put_series(&t, &b, round % SERIES, numbers);
+        n = round % 3 == 1 ? n : t.n;
+        merge_table_truncate(&t, n);
+        for (size_t key = 0; key < EACH * SERIES; key++) {
+            numbers[key] = numbers[key] < n ? numbers[key] : UINT32_MAX;
+        }
+    }
+    merge_table_done(&t);
+}
