@@ -6,6 +6,7 @@
 #include "base/utf8.h"
 #include "pprof/proto/otlp.pb-c.h"
 #include "pprof/put.h"
+#include "pprof/quick.h"
 
 /* ---- messages -------------------------------------------------------------------------------- */
 
@@ -293,7 +294,7 @@ bool otlp_lookup_string(struct otlp_lookup *l, uint64_t place, uint32_t *ret)
 }
 
 /* Puts a field that is a number, unless it is 0. Returns the place after it. */
-static unsigned char *put_number(unsigned char *at, uint64_t field, uint64_t value)
+static inline unsigned char *put_number(unsigned char *at, uint64_t field, uint64_t value)
 {
     if (value == 0) {
         return at;
@@ -314,14 +315,28 @@ static bool add_function(struct otlp_dictionary *d, const uint32_t strings[3], u
     return merge_table_add(&d->tables[OTLP_FUNCTIONS], &d->budget, bytes, n, n, ret, err);
 }
 
+/* Reads a function. */
+static void read_function(const struct otlp_lookup *l, struct sv message,
+                          uint64_t v[FUNCTION_START_LINE + 1])
+{
+    struct rest r = rest_of(l->x->plain, message);
+    for (unsigned field = FUNCTION_ID; field <= FUNCTION_START_LINE; field++) {
+        v[field] = take(&r, field);
+    }
+    if (!is_good_end(&r)) {
+        memset(v, 0, (FUNCTION_START_LINE + 1) * sizeof(*v));
+        wire_read_numbers(message, v, FUNCTION_START_LINE + 1);
+    }
+}
+
 static bool lookup_function(struct otlp_lookup *l, size_t place, uint32_t *ret)
 {
-    uint64_t v[FUNCTION_START_LINE + 1] = {0};
+    uint64_t v[FUNCTION_START_LINE + 1];
     uint32_t strings[3];
     if (is_known(l, PROFILE_FUNCTION, place, ret)) {
         return true;
     }
-    wire_read_numbers(message_of(l, PROFILE_FUNCTION, place), v, FUNCTION_START_LINE + 1);
+    read_function(l, message_of(l, PROFILE_FUNCTION, place), v);
     return otlp_lookup_string(l, v[FUNCTION_NAME], &strings[0]) &&
            otlp_lookup_string(l, v[FUNCTION_SYSTEM_NAME], &strings[1]) &&
            otlp_lookup_string(l, v[FUNCTION_FILENAME], &strings[2]) &&
@@ -362,14 +377,13 @@ bool otlp_lookup_mapping(struct otlp_lookup *l, size_t place, uint32_t *ret)
            note(l, PROFILE_MAPPING, place, *ret);
 }
 
-static bool put_line(struct otlp_lookup *l, struct sv message, struct buf *out)
+/* Appends a line, given the numbers of its fields. */
+static bool put_line(struct otlp_lookup *l, const uint64_t v[LINE_COLUMN + 1], struct buf *out)
 {
     const struct otlp_fields *fields = &l->d->fields;
     unsigned char bytes[3 * WIRE_HEAD_MAX];
-    uint64_t v[LINE_COLUMN + 1] = {0};
     size_t place = 0;
     uint32_t function;
-    wire_read_numbers(message, v, LINE_COLUMN + 1);
     /* pprof_index_whole() has checked that the function exists. */
     pprof_ids_find(&l->x->entries[PROFILE_FUNCTION].ids, v[LINE_FUNCTION_ID], &place);
     if (!lookup_function(l, place, &function)) {
@@ -382,6 +396,21 @@ static bool put_line(struct otlp_lookup *l, struct sv message, struct buf *out)
     return true;
 }
 
+/* Reads the line of a location that has one line and is written as nearly all writers do it.
+ * Returns false for any other location. */
+static bool quick_line(const struct otlp_lookup *l, struct sv message, uint64_t v[LINE_COLUMN + 1])
+{
+    struct rest r = rest_of(l->x->plain, message);
+    take(&r, LOCATION_ID);
+    take(&r, LOCATION_MAPPING_ID);
+    take(&r, LOCATION_ADDRESS);
+    struct rest line = rest_of(l->x->plain, take_bytes(&r, LOCATION_LINE));
+    for (unsigned field = LINE_FUNCTION_ID; field <= LINE_COLUMN; field++) {
+        v[field] = take(&line, field);
+    }
+    return is_good_end(&r) && is_good_end(&line) && v[LINE_FUNCTION_ID] != 0;
+}
+
 /* Appends the lines of a location; *ret_folded: the functions of several addresses are one there.
  */
 static bool put_lines(struct otlp_lookup *l, struct sv message, struct buf *out, bool *ret_folded)
@@ -389,13 +418,21 @@ static bool put_lines(struct otlp_lookup *l, struct sv message, struct buf *out,
     enum { IS_FOLDED = 5 }; /* the field */
     struct wire_reader r = wire_reader_of(message);
     struct wire_field f = {.number = 0};
+    uint64_t only[LINE_COLUMN + 1];
     *ret_folded = false;
+    if (quick_line(l, message, only)) {
+        return put_line(l, only, out);
+    }
     while (wire_next(&r, &f)) {
         if (f.number == IS_FOLDED) {
             *ret_folded = f.value != 0;
         }
-        if (f.number == LOCATION_LINE && !put_line(l, f.bytes, out)) {
-            return false;
+        if (f.number == LOCATION_LINE) {
+            uint64_t v[LINE_COLUMN + 1] = {0};
+            wire_read_numbers(f.bytes, v, LINE_COLUMN + 1);
+            if (!put_line(l, v, out)) {
+                return false;
+            }
         }
     }
     return true;
@@ -440,7 +477,7 @@ static bool lookup_location(struct otlp_lookup *l, size_t place, uint32_t *ret)
 static const struct otlp_frame *find_frame(struct otlp_lookup *l, struct sv sample, uint64_t id)
 {
     size_t place;
-    uint32_t number;
+    uint32_t number = 0;
     if (!pprof_ids_find(&l->x->entries[PROFILE_LOCATION].ids, id, &place)) {
         err_set(l->err, ERR_INPUT, "sample at byte %zu: location %llu is not there",
                 (size_t)(sample.p - l->x->plain.p), (unsigned long long)id);
