@@ -29,9 +29,11 @@ EOF
   await_response "$dir/log" -f "http://127.0.0.1:$((port + 1))/-/ready"
 }
 
-# All data lies below the working directory of the server.
+# All data lies below the working directory of the server. Its limit for the data that a tenant may push in
+# a second, which is below the rate of the benchmark, is raised.
 start_pyroscope() {
   (cd "$dir/data" && exec "$PYROSCOPE" -server.http-listen-port="$port" -server.grpc-listen-port=$((port + 2)) \
+    -distributor.ingestion-rate-limit-mb=1000 -distributor.ingestion-burst-size-mb=1000 \
     -architecture.storage=v2 -metastore.address="localhost:$((port + 2))" \
     -query-backend.address="localhost:$((port + 2))" -memberlist.bind-addr=127.0.0.1 \
     -memberlist.bind-port=$((port + 3)) -storage.backend=filesystem -usage-stats.enabled=false -self-profiling.disable-push=true -log.level=warn) >"$dir/log" 2>&1 &

@@ -27,6 +27,9 @@
 
 #define QUEUE_BYTES (UINT64_C(64) * 1024 * 1024)
 #define CONCURRENCY 16
+/* A server may answer only once it has written, some half a second later, so that a rate needs many
+ * requests at the same time. */
+#define PACED_CONCURRENCY 256
 #define SERVICES 20
 #define PACED_SERVICES 100
 /* A stack takes about so many bytes of a made profile, compressed. */
@@ -224,6 +227,7 @@ int main(int argc, char **argv)
     if (protocol->is_otlp || protocol->reads_sample_labels) {
         make_profiles(&b);
     }
+    unsigned usual = b.rate > 0 ? PACED_CONCURRENCY : CONCURRENCY;
     struct config_endpoint endpoint = {
         .name = "bench",
         .url = argv[1],
@@ -233,7 +237,7 @@ int main(int argc, char **argv)
         .min_backoff_ms = 500,
         .max_backoff_ms = 5000,
         .queue_max_bytes = QUEUE_BYTES,
-        .concurrency = protocol->concurrency > 0 ? protocol->concurrency : CONCURRENCY,
+        .concurrency = protocol->concurrency > 0 ? protocol->concurrency : usual,
         .otlp_request_bytes = 4 << 20,
         .otlp_compression = plain ? OTLP_PLAIN : OTLP_GZIP,
         .sample_names_max = protocol->reads_sample_labels ? 6 : 0,
