@@ -555,16 +555,41 @@ static bool put_frames(struct otlp_lookup *l, struct sv sample, struct sv ids, u
     return true;
 }
 
-bool otlp_make_stack(struct otlp_lookup *l, struct sv sample, struct otlp_stack *s)
+/* Returns the ids of the locations of a sample that has them in one field, and is written as nearly
+ * all writers do it. The result is empty for other samples. */
+static struct sv quick_ids(const struct otlp_lookup *l, struct sv sample)
+{
+    struct rest r = rest_of(l->x->plain, sample);
+    struct sv ids = take_bytes(&r, SAMPLE_LOCATION_ID);
+    while (is_next(&r, SAMPLE_VALUE << 3 | WIRE_VARINT)) {
+        take(&r, SAMPLE_VALUE);
+    }
+    take_bytes(&r, SAMPLE_VALUE);
+    while (is_next(&r, SAMPLE_LABEL << 3 | WIRE_BYTES)) {
+        take_bytes(&r, SAMPLE_LABEL);
+    }
+    return is_good_end(&r) ? ids : SV("");
+}
+
+static bool put_all_frames(struct otlp_lookup *l, struct sv sample, unsigned char **at)
 {
     struct wire_reader r = wire_reader_of(sample);
     struct wire_field f = {.number = 0};
-    unsigned char *frames = s->room + WIRE_HEAD_MAX;
-    unsigned char *at = frames;
     while (wire_next(&r, &f)) {
-        if (f.number == SAMPLE_LOCATION_ID && !put_frames(l, sample, f.bytes, &at)) {
+        if (f.number == SAMPLE_LOCATION_ID && !put_frames(l, sample, f.bytes, at)) {
             return false;
         }
+    }
+    return true;
+}
+
+bool otlp_make_stack(struct otlp_lookup *l, struct sv sample, struct otlp_stack *s)
+{
+    unsigned char *frames = s->room + WIRE_HEAD_MAX;
+    unsigned char *at = frames;
+    struct sv ids = quick_ids(l, sample);
+    if (ids.n > 0 ? !put_frames(l, sample, ids, &at) : !put_all_frames(l, sample, &at)) {
+        return false;
     }
     unsigned char head[WIRE_HEAD_MAX];
     size_t n = (size_t)(at - frames);
