@@ -5,8 +5,6 @@
 #include "api/route_errors.h"
 #include "base/clock.h"
 
-#define HOUR_MS INT64_C(3600000)
-
 /* ---- profile types --------------------------------------------------------------------------- */
 
 static bool answer_type(struct arena *arena, const struct profile_type *from,
@@ -33,7 +31,8 @@ static bool profile_types(struct connect_call *call, const void *request, struct
     Api__ProfileTypesResponse *answer =
         answer_new(call->arena, &api__profile_types_response__descriptor, err);
     if (answer == NULL ||
-        !ask_range(&ask, no_range ? now_ms - HOUR_MS : r->start, no_range ? now_ms : r->end, err) ||
+        !ask_range(&ask, no_range ? now_ms - MS_PER_HOUR : r->start, no_range ? now_ms : r->end,
+                   err) ||
         !ask_query(call->exchange, call->deadline_ms, call->arena, &call->damaged, &q, err) ||
         !query_label_values(&q, &ask.range, SV("__profile_type__"), &ids, err)) {
         return false;

@@ -10,7 +10,6 @@
 #include "store/query/query.h"
 #include "store/query/tree.h"
 
-#define HOUR_MS INT64_C(3600000)
 /* Default number of nodes of a graph, which is lower than that of a flame graph. */
 #define DOT_NODES_DEFAULT 100
 /* Number of steps that a timeline should have: about the number of columns of a screen. */
@@ -403,7 +402,7 @@ static bool label_values(struct exchange *x, struct arena *arena, atomic_size_t 
 {
     struct sv label = request_param(x->request, "label");
     int64_t now_ms = clock_wall_ns() / NS_PER_MS;
-    struct query_range range = {.start_ms = now_ms - HOUR_MS, .end_ms = now_ms};
+    struct query_range range = {.start_ms = now_ms - MS_PER_HOUR, .end_ms = now_ms};
     struct query q;
     struct query_strings values;
     if (label.n == 0) {

@@ -14,6 +14,8 @@
 #include "base/str.h"
 
 #define MS_PER_S INT64_C(1000)
+#define MS_PER_HOUR (3600 * MS_PER_S)
+#define MS_PER_DAY (24 * MS_PER_HOUR)
 #define NS_PER_MS INT64_C(1000000)
 #define NS_PER_S INT64_C(1000000000)
 

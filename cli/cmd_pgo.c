@@ -7,8 +7,6 @@
 #include "cli/query/args.h"
 #include "pprof/pgo.h"
 
-#define DAY_MS (24 * 3600 * MS_PER_S)
-
 struct pgo_args {
     struct query_common common;
     const char *type;
@@ -85,7 +83,7 @@ const struct command cmd_pgo = {
                   "or the compiler would refuse the profile; 2 usage; 3 no answer, an error, or no "
                   "profile.",
     COMMAND_FLAGS(flags, pgo_args),
-    .defaults = &(const struct pgo_args){.common = QUERY_COMMON_DEFAULTS(DAY_MS),
+    .defaults = &(const struct pgo_args){.common = QUERY_COMMON_DEFAULTS(MS_PER_DAY),
                                          .type = PGO_TYPE,
                                          .output = "default.pgo"},
     .run = run_pgo,

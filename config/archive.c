@@ -2,9 +2,9 @@
 #include <string.h>
 
 #include "base/ascii.h"
+#include "base/clock.h"
 #include "config/parts.h"
 
-#define DAY_MS (INT64_C(24) * 60 * 60 * 1000)
 #define WRITER_MAX 63
 
 static bool check_bucket_url(struct sv v)
@@ -34,8 +34,8 @@ static const struct text_kind text_writer = {
     .min = 1,
     .max = WRITER_MAX};
 
-static const struct range range_kept = {0, (uint64_t)(100 * 366 * DAY_MS)};
-static const struct range range_merged = {0, (uint64_t)DAY_MS};
+static const struct range range_kept = {0, (uint64_t)(100 * 366 * MS_PER_DAY)};
+static const struct range range_merged = {0, (uint64_t)MS_PER_DAY};
 static const struct range range_cache = {1 << 20, UINT64_C(1) << 50};
 
 static const struct field cache_rows[] = {
@@ -80,9 +80,9 @@ static const struct field archive_rows[] = {
     ROW(config_archive, "url", url, &kind_text, .arg = &text_bucket_url, .required = true),
     ROW(config_archive, "name", name, &kind_text, .arg = &text_writer),
     ROW(config_archive, "max_age", max_age_ms, &kind_duration, .arg = &range_kept,
-        .initial.ms = 90 * DAY_MS),
+        .initial.ms = 90 * MS_PER_DAY),
     ROW(config_archive, "merge", merge_ms, &kind_duration, .arg = &range_merged,
-        .initial.ms = DAY_MS / 24),
+        .initial.ms = MS_PER_HOUR),
     PART("cache", &kind_mapping, .arg = &schema_cache),
     ROW(config_archive, "s3", bucket, &kind_mapping, .arg = &schema_s3, .when = is_amazon),
     ROW(config_archive, "gs", bucket, &kind_mapping, .arg = &schema_gs, .when = is_google),

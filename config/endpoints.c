@@ -2,13 +2,13 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "config/dump.h"
 #include "config/memory.h"
 #include "config/parts.h"
 #include "http/url.h"
 
 #define DEFAULT_NAME "main"
-#define HOUR_MS UINT64_C(3600000)
 
 const struct config_protocol *const *reader_protocols(const struct reader *r)
 {
@@ -130,8 +130,8 @@ static void check_retry(struct reader *r, const struct place *at, bool clean, vo
     }
 }
 
-static const struct range range_backoff = {1, HOUR_MS * 24};
-static const struct range range_age = {1, HOUR_MS * 24 * 7};
+static const struct range range_backoff = {1, MS_PER_HOUR * 24};
+static const struct range range_age = {1, MS_PER_HOUR * 24 * 7};
 static const struct range range_attempts = {0, 1000000};
 
 static const struct field retry_rows[] = {
@@ -232,16 +232,15 @@ static const struct schema schema_queue = SCHEMA(queue_rows, 0, .check = check_q
 
 /* ---- directories ----------------------------------------------------------------------------- */
 
-#define DAY_MS (24 * HOUR_MS)
 /* The value of a key that is not given, which endpoints_complete() replaces by that of the
  * protocol. */
 #define UNSET_MS INT64_C(-1)
 #define UNSET_BYTES UINT64_MAX
 
-static const struct range range_kept_age = {0, 100 * 366 * DAY_MS};
+static const struct range range_kept_age = {0, 100 * 366 * MS_PER_DAY};
 static const struct range range_kept_bytes = {0, UINT64_C(1) << 50};
-static const struct range range_stretch = {60 * 1000, 7 * DAY_MS};
-static const struct range range_merge = {0, DAY_MS};
+static const struct range range_stretch = {60 * 1000, 7 * MS_PER_DAY};
+static const struct range range_merge = {0, MS_PER_DAY};
 static const struct range range_percent = {1, 100};
 
 static const struct field retention_rows[] = {

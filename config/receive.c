@@ -7,14 +7,13 @@
 /* The label `job` in the counters of profile_relabel_configs. */
 #define JOB_NAME "receive"
 #define ENRICH_NAME "receive.enrich"
-#define HOUR_MS (60 * 60 * MS_PER_S)
 #define PROFILE_SIZE_MAX (UINT64_C(256) << 20)
 
 static const struct range range_profile = {UINT64_C(1) << 10, PROFILE_SIZE_MAX};
 static const struct range range_names = {2, 1000};
 static const struct range range_length = {16, 65536};
-static const struct range range_age = {0, (uint64_t)(10 * 365 * 24 * HOUR_MS)};
-static const struct range range_ahead = {0, (uint64_t)(24 * HOUR_MS)};
+static const struct range range_age = {0, (uint64_t)(10 * 365 * 24 * MS_PER_HOUR)};
+static const struct range range_ahead = {0, (uint64_t)(24 * MS_PER_HOUR)};
 
 static bool has_enrich(const void *record)
 {
@@ -64,7 +63,7 @@ static const struct field receive_rows[] = {
     ROW(config_receive, "max_label_value_length", max_label_value_length, &kind_unsigned,
         .arg = &range_length, .initial.number = 2048),
     ROW(config_receive, "max_age", max_age_ms, &kind_duration, .arg = &range_age,
-        .initial.ms = 7 * 24 * HOUR_MS),
+        .initial.ms = 7 * 24 * MS_PER_HOUR),
     ROW(config_receive, "max_ahead", max_ahead_ms, &kind_duration, .arg = &range_ahead,
         .initial.ms = 10 * 60 * MS_PER_S),
     ROW(config_receive, "profile_relabel_configs", job.profile_relabel, &kind_rules,

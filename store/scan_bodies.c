@@ -5,8 +5,6 @@
 #include "base/clock.h"
 #include "store/scan.h"
 
-#define DAY_MS (24 * 3600 * MS_PER_S)
-
 /* ---- bodies ---------------------------------------------------------------------------------- */
 
 /* A profile to visit. */
@@ -579,7 +577,7 @@ static bool get_from_file(struct scan *c, struct err *err)
     }
     found = found && store_id_fits(r.first_ns, r.hash, get->time_ms, get->hash);
     /* An id that is older than the day of the archive has another row. */
-    if (!found && c->file->object != NULL && c->file->name.length_ms >= DAY_MS) {
+    if (!found && c->file->object != NULL && c->file->name.length_ms >= MS_PER_DAY) {
         int64_t row;
         if (!find_row(c, get, &row, err) ||
             (row > 0 && !read_profile_row(c, row, &r, &found, err))) {

@@ -13,7 +13,6 @@
 #include "store/blob.h"
 #include "store/summing.h"
 
-#define DAY_MS (24 * 3600 * MS_PER_S)
 #define PATH_SIZE 4096
 #define DB_SUFFIX ".db"
 #define UNFINISHED_SUFFIX ".new"
@@ -28,7 +27,7 @@
 
 static int64_t day_of(int64_t ms)
 {
-    return ms >= 0 ? ms / DAY_MS * DAY_MS : (ms - DAY_MS + 1) / DAY_MS * DAY_MS;
+    return ms >= 0 ? ms / MS_PER_DAY * MS_PER_DAY : (ms - MS_PER_DAY + 1) / MS_PER_DAY * MS_PER_DAY;
 }
 
 /* ---- keys ------------------------------------------------------------------------------------ */
@@ -99,7 +98,8 @@ static bool key_of(struct store *s, struct store_file *const *files, size_t n, i
 
 static bool is_of_day(const struct store_file *f, int64_t day_ms)
 {
-    return f->name.start_ms >= day_ms && f->name.start_ms + f->name.length_ms <= day_ms + DAY_MS;
+    return f->name.start_ms >= day_ms &&
+           f->name.start_ms + f->name.length_ms <= day_ms + MS_PER_DAY;
 }
 
 /* Returns how many files from `at` on are all those of a day. 0 if a file is of two days, or if
@@ -117,7 +117,7 @@ static size_t files_of_day(struct store_file *const *files, size_t n, size_t at)
             return 0;
         }
     }
-    for (; i < n && files[i]->name.start_ms < day_ms + DAY_MS; i++) {
+    for (; i < n && files[i]->name.start_ms < day_ms + MS_PER_DAY; i++) {
         if (!is_of_day(files[i], day_ms)) {
             return 0;
         }
@@ -184,7 +184,7 @@ static struct store_file *file_new(struct store *s, int64_t day_ms)
         return NULL;
     }
     atomic_init(&f->refs, 1);
-    f->name = (struct store_name){.start_ms = day_ms, .length_ms = DAY_MS, .generation = 1};
+    f->name = (struct store_name){.start_ms = day_ms, .length_ms = MS_PER_DAY, .generation = 1};
     f->sum = true;
     f->sealed = true;
     store_name_format(&f->name, db);
@@ -292,7 +292,7 @@ static bool parse_name(struct sv entry, bool *ret_finished, int64_t *ret_day_ms)
     }
     entry.n -= sizeof(SUM_SUFFIX) - 1;
     (void)snprintf(text, sizeof(text), "%.*s" DB_SUFFIX, SV_ARG(entry));
-    if (!store_name_parse(sv_from(text), &name) || name.length_ms != DAY_MS ||
+    if (!store_name_parse(sv_from(text), &name) || name.length_ms != MS_PER_DAY ||
         day_of(name.start_ms) != name.start_ms) {
         return false;
     }
@@ -447,7 +447,7 @@ static bool is_missing(struct making *m)
 
 static bool is_due(struct making *m, int64_t now_ns)
 {
-    return m->n_files > 0 && m->day_ms + DAY_MS + GRACE_MS < now_ns / NS_PER_MS &&
+    return m->n_files > 0 && m->day_ms + MS_PER_DAY + GRACE_MS < now_ns / NS_PER_MS &&
            key_of(m->store, m->files, m->n_files, &m->key) && is_missing(m) && has_room(m);
 }
 

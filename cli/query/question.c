@@ -8,9 +8,6 @@
 #include "cli/query/stored.h"
 #include "cli/terminal/text.h"
 
-#define HOUR_MS (3600 * MS_PER_S)
-#define DAY_MS (24 * HOUR_MS)
-
 /* ---- the place ------------------------------------------------------------------------------- */
 
 static const struct query_source *source_at(size_t i)
@@ -240,7 +237,7 @@ int question_run(const struct query_args *args, const char *subject, const char 
         return cmd_usage_error("query", "--file and --store exclude each other");
     }
     if (given.common.since_ms == 0) {
-        given.common.since_ms = subjects[i].show == show_changes ? DAY_MS : HOUR_MS;
+        given.common.since_ms = subjects[i].show == show_changes ? MS_PER_DAY : MS_PER_HOUR;
     }
     set_terminal(&q);
     if (!fill_ask(&q, &err)) {

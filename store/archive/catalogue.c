@@ -75,7 +75,7 @@ static size_t list_days(struct archive *a, struct store_file *ret[DAYS_MAX], uin
     for (size_t i = a->n_files; i-- > 0 && n < DAYS_MAX;) {
         struct store_file *f = a->files[i];
         const struct archive_object *o = f->object;
-        if (f->name.length_ms == ARCHIVE_DAY_MS && strcmp(o->writer, a->writer) == 0 &&
+        if (f->name.length_ms == MS_PER_DAY && strcmp(o->writer, a->writer) == 0 &&
             o->state == OBJECT_FINE) {
             hash = hash_bytes(o->index_key, strlen(o->index_key), hash);
             hash = hash_bytes(o->index_etag, strlen(o->index_etag), hash);

@@ -48,13 +48,12 @@ static void sources_done(struct sources *s)
 
 static int64_t day_of(const struct store_file *f)
 {
-    return f->name.start_ms / ARCHIVE_DAY_MS;
+    return f->name.start_ms / MS_PER_DAY;
 }
 
 static bool is_of_a_day(const struct store_file *f)
 {
-    return f->name.start_ms >= 0 &&
-           f->name.start_ms % ARCHIVE_DAY_MS + f->name.length_ms <= ARCHIVE_DAY_MS;
+    return f->name.start_ms >= 0 && f->name.start_ms % MS_PER_DAY + f->name.length_ms <= MS_PER_DAY;
 }
 
 /* Returns true if a day of the list has replaced an object that is still there. */
@@ -79,7 +78,7 @@ static bool is_source(const struct archive *a, const struct store_file *f)
 /* Returns true if all readers know the object, and those that it replaces are gone. */
 static bool is_settled(struct archive *a, const struct store_file *f, int64_t server_ns)
 {
-    bool whole = f->name.length_ms == ARCHIVE_DAY_MS;
+    bool whole = f->name.length_ms == MS_PER_DAY;
     return f->object->modified_ns + ARCHIVE_SETTLED_NS < server_ns &&
            (!whole || (f->object->known && !is_replacing(a, f)));
 }
@@ -89,7 +88,7 @@ static bool is_settled(struct archive *a, const struct store_file *f, int64_t se
 static size_t list_day(struct archive *a, size_t i, int64_t server_ns, struct store_file **ret)
 {
     int64_t day = day_of(a->files[i]);
-    bool fine = (day + 1) * ARCHIVE_DAY_MS * NS_PER_MS + ARCHIVE_SETTLED_NS < server_ns;
+    bool fine = (day + 1) * MS_PER_DAY * NS_PER_MS + ARCHIVE_SETTLED_NS < server_ns;
     size_t n = 0;
     for (; i < a->n_files; i++) {
         struct store_file *f = a->files[i];
@@ -298,8 +297,8 @@ static enum bucket_result put_day(struct archive *a, const struct sources *s, co
         err_sys(err, "cannot open %s", path);
         return BUCKET_FILE;
     }
-    u.name = (struct archive_name){.stretch = {.start_ms = day_of(s->files[0]) * ARCHIVE_DAY_MS,
-                                               .length_ms = ARCHIVE_DAY_MS,
+    u.name = (struct archive_name){.stretch = {.start_ms = day_of(s->files[0]) * MS_PER_DAY,
+                                               .length_ms = MS_PER_DAY,
                                                .generation = 1},
                                    .bytes = (uint64_t)st.st_size,
                                    .profiles = built->profiles};

@@ -629,7 +629,7 @@ static void read_catalogues(struct archive *a, struct store_file *const *files, 
     for (size_t i = 0; days != NULL && i < n; i++) {
         const char *writer = files[i]->object->writer;
         size_t before = (size_t)(uintptr_t)map_get(days, sv_from(writer));
-        if (files[i]->name.length_ms != ARCHIVE_DAY_MS ||
+        if (files[i]->name.length_ms != MS_PER_DAY ||
             !map_put(days, sv_from(writer), (void *)(uintptr_t)(before + 1), NULL)) {
             continue;
         }

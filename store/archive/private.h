@@ -24,8 +24,6 @@
 #define ARCHIVE_DEAD_NS (7 * 24 * 3600 * NS_PER_S)
 /* A file without an index is left over from a crash when it is this old. */
 #define ARCHIVE_LEFT_OVER_NS (3600 * NS_PER_S)
-/* The time that one database of a day covers. */
-#define ARCHIVE_DAY_MS (24 * 60 * 60 * MS_PER_S)
 /* The objects of a day are merged when the day has ended, and its newest object is in the bucket,
  * for this long. */
 #define ARCHIVE_SETTLED_NS (6 * 3600 * NS_PER_S)

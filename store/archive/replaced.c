@@ -26,7 +26,7 @@ bool archive_know(struct store_file *f, struct arena *arena, struct err *err)
 
 static bool is_day(const struct store_file *f)
 {
-    return f != NULL && f->object != NULL && f->name.length_ms == ARCHIVE_DAY_MS;
+    return f != NULL && f->object != NULL && f->name.length_ms == MS_PER_DAY;
 }
 
 static bool is_named(const struct archive_name *name, const struct store_name *stretch,
@@ -96,7 +96,7 @@ static bool is_on_disk(struct archive *a, const struct archive_object *day)
     pthread_mutex_lock(&s->lock);
     for (size_t i = 0; all && i < day->n_replaces; i++) {
         const struct archive_name *name = &day->replaces[i];
-        bool found = name->stretch.length_ms == ARCHIVE_DAY_MS;
+        bool found = name->stretch.length_ms == MS_PER_DAY;
         for (size_t k = 0; !found && k < s->n_files; k++) {
             const struct store_file *f = s->files[k];
             found = f->fault == DB_FINE && !f->gone && is_named(name, &f->name, sv_from(f->hash));

@@ -437,7 +437,7 @@ void survey_find_replaced(const struct archive_backend *b, struct survey *s)
         struct survey_file *f = &s->at[i];
         struct archive_index index;
         struct err err = ERR_INIT;
-        if (f->state != SURVEY_FINE || f->name.stretch.length_ms != ARCHIVE_DAY_MS) {
+        if (f->state != SURVEY_FINE || f->name.stretch.length_ms != MS_PER_DAY) {
             continue;
         }
         arena_reset(arena);

@@ -9,7 +9,6 @@
 #include "base/thread.h"
 #include "store/changes/report.h"
 
-#define DAY_MS (INT64_C(24) * 3600 * 1000)
 #define ROUND_S 120
 #define BYTES_MAX ((size_t)256 * 1024 * 1024)
 #define COMPARE_MAX_MS (INT64_C(60) * 1000)
@@ -149,7 +148,7 @@ static double compare(struct changes_watch *w, const struct query *q, const stru
     struct changes c;
     struct changes_question question = {.service = sv_from(x->service),
                                         .version = {[SIDE_NEW] = sv_from(x->version)},
-                                        .from_ms = now_ms - DAY_MS,
+                                        .from_ms = now_ms - MS_PER_DAY,
                                         .until_ms = now_ms};
     if (!changes_type(q, question.service, question.from_ms, question.until_ms, sv_from(type),
                       &question.type, &err)) {
@@ -198,7 +197,7 @@ void changes_watch_round(struct changes_watch *w, int64_t now_ms)
                       .cancelled = &w->stopping,
                       .bytes_max = BYTES_MAX,
                       .arena = arena_new(BYTES_MAX)};
-    if (q.arena != NULL && changes_rollouts(&q, now_ms - DAY_MS, now_ms, &all, &err)) {
+    if (q.arena != NULL && changes_rollouts(&q, now_ms - MS_PER_DAY, now_ms, &all, &err)) {
         take_over(w, &all);
     } else {
         metric_inc(w->failed);

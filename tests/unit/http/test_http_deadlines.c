@@ -4,8 +4,7 @@
 
 #include "http/private.h"
 
-#define HOUR_MS (INT64_C(3600) * MS_PER_S)
-#define HOUR_NS (HOUR_MS * NS_PER_MS)
+#define HOUR_NS (MS_PER_HOUR * NS_PER_MS)
 #define OVERDUE "profpull_http_overdue_total{client=\"test\"}"
 #define IN_FLIGHT "profpull_http_in_flight{client=\"test\"}"
 
@@ -89,8 +88,8 @@ TEST(test_no_progress)
         SCOPED(fixture) f = fixture_with(1, rows[i].handler, NULL);
         fixture_start_path(
             &f, &f.call, "/",
-            &(struct http_request){.timeout_ms = HOUR_MS,
-                                   .progress_timeout_ms = rows[i].answers ? HOUR_MS : 60,
+            &(struct http_request){.timeout_ms = MS_PER_HOUR,
+                                   .progress_timeout_ms = rows[i].answers ? MS_PER_HOUR : 60,
                                    .on_data = rows[i].answers ? stop_loop : NULL});
         if (rows[i].answers) {
             loop_run(f.loop);
@@ -109,7 +108,7 @@ TEST(test_bytes_are_progress)
     SCOPED(fixture) f = fixture_with(1, send_half, NULL);
     fixture_start_path(
         &f, &f.call, "/",
-        &(struct http_request){.progress_timeout_ms = HOUR_MS, .on_data = stop_loop});
+        &(struct http_request){.progress_timeout_ms = MS_PER_HOUR, .on_data = stop_loop});
     struct http_transfer *t = f.call.transfer;
     loop_run(f.loop);
     assert_true(t->sent_ns > 0 && t->progress_ns > t->sent_ns);
@@ -179,8 +178,9 @@ TEST(test_deadline_while_waiting_for_a_token)
 static struct http_transfer *start_lost(struct fixture *f, const char *url,
                                         const struct http_settings *settings)
 {
-    fixture_start(f, &f->call,
-                  &(struct http_request){.url = url, .settings = settings, .timeout_ms = HOUR_MS});
+    fixture_start(
+        f, &f->call,
+        &(struct http_request){.url = url, .settings = settings, .timeout_ms = MS_PER_HOUR});
     loop_timer_cancel(f->call.transfer->deadline);
     return f->call.transfer;
 }
@@ -191,7 +191,7 @@ static void check_watchdog(struct fixture *f, const char *row)
     struct call *call = &f->call;
     int64_t deadline_ns = call->transfer->start_ns + HOUR_NS;
     /* The limit of connecting is not what is tested. */
-    call->transfer->request.connect_timeout_ms = 2 * HOUR_MS;
+    call->transfer->request.connect_timeout_ms = 2 * MS_PER_HOUR;
     http_watchdog_run(f->client, deadline_ns + NS_PER_S);
     CHECK_INT(call->transfer->end_ns, 0, row);
     http_watchdog_run(f->client, deadline_ns + NS_PER_S + 1);
@@ -246,8 +246,8 @@ TEST(test_watchdog_ends_one_that_waits_for_its_token)
     start_lost(&f, s.url, &settings);
     assert_true(f.call.transfer->needs_token);
     CHECK_INT(fixture_metric(&f, IN_FLIGHT), 2, "with the fetch");
-    TAILQ_NEXT(f.call.transfer, all_link)->request.timeout_ms = 2 * HOUR_MS;
-    TAILQ_NEXT(f.call.transfer, all_link)->request.connect_timeout_ms = 2 * HOUR_MS;
+    TAILQ_NEXT(f.call.transfer, all_link)->request.timeout_ms = 2 * MS_PER_HOUR;
+    TAILQ_NEXT(f.call.transfer, all_link)->request.connect_timeout_ms = 2 * MS_PER_HOUR;
     check_watchdog(&f, "without a token");
 }
 

@@ -203,7 +203,7 @@ TEST(parts_of_a_day_are_replaced)
     survey_find_replaced(&b, &s);
     assert_int_equal(s.n, 4);
     for (size_t i = 0; i < s.n; i++) {
-        bool day = s.at[i].name.stretch.length_ms == ARCHIVE_DAY_MS;
+        bool day = s.at[i].name.stretch.length_ms == MS_PER_DAY;
         assert_int_equal(s.at[i].state, day ? SURVEY_FINE : SURVEY_REPLACED);
     }
     survey_done(&s);

@@ -11,7 +11,6 @@
 
 SCOPED_POINTER(send_queue, send_queue_free)
 
-#define HOUR_MS INT64_C(3600000)
 #define COST ((size_t)2048) /* of the profiles of make() */
 
 /* tenant: NULL for none. */
@@ -62,7 +61,7 @@ static inline struct send_queue *new_endpoint_with(unsigned concurrency, uint64_
                                       .concurrency = concurrency,
                                       .min_backoff_ms = 500,
                                       .max_backoff_ms = 300000,
-                                      .max_age_ms = HOUR_MS,
+                                      .max_age_ms = MS_PER_HOUR,
                                       .max_attempts = max_attempts};
     struct send_queue *e = send_queue_new(&config, 7);
     assert_non_null(e);

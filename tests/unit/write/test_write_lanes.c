@@ -227,7 +227,7 @@ TEST_WITH(test_waiting_ones_are_queued, setup, teardown)
     struct write_ledger l = ledger(e);
     assert_true(l.queued >= 1 && l.queued <= 3);
     CHECK_INT(l.dropped[DROP_QUEUE_FULL] + l.dropped[DROP_THINNED], 4 - l.queued, "");
-    assert_null(send_queue_take(e, HOUR_MS + 10));
+    assert_null(send_queue_take(e, MS_PER_HOUR + 10));
     CHECK_INT(ledger(e).dropped[DROP_EXPIRED], l.queued, "");
     CHECK_INT(send_queue_status(e).waiting, 0, "");
 }

@@ -10,7 +10,6 @@
 
 SCOPED_POINTER(send_queue, send_queue_free)
 
-#define HOUR_MS INT64_C(3600000)
 #define TICK_MS INT64_C(15000)
 
 static struct config_endpoint config;
@@ -21,7 +20,7 @@ static struct send_queue *new_queue(uint64_t max_bytes)
                                       .concurrency = 4,
                                       .min_backoff_ms = 500,
                                       .max_backoff_ms = 5000,
-                                      .max_age_ms = HOUR_MS};
+                                      .max_age_ms = MS_PER_HOUR};
     struct send_queue *q = send_queue_new(&config, 7);
     assert_non_null(q);
     return q;
@@ -94,13 +93,13 @@ TEST_WITH(old_ones_are_merged, setup, teardown)
     SCOPED(send_queue) *q = new_queue(1 << 20);
     send_queue_put(q, make_delta(1, 1, 5, 1, 0), 0);
     send_queue_put(q, make_delta(2, 1, 7, 1, 0), 0);
-    send_queue_put(q, make_delta(1, 1, 6, 2, HOUR_MS / 2), HOUR_MS / 2);
-    int64_t now = HOUR_MS / 100 * MERGE_AGE_PERCENT;
+    send_queue_put(q, make_delta(1, 1, 6, 2, MS_PER_HOUR / 2), MS_PER_HOUR / 2);
+    int64_t now = MS_PER_HOUR / 100 * MERGE_AGE_PERCENT;
     CHECK_INT(merging_is_due(q, now - 1), false, "not yet");
     CHECK_INT(merge_round(q, now - 1), 0, "not yet");
     CHECK_INT(merging_is_due(q, now), true, "");
     CHECK_INT(merge_round(q, now), 1, "the one with a younger part");
-    struct send_item *it = send_queue_take(q, HOUR_MS + 1);
+    struct send_item *it = send_queue_take(q, MS_PER_HOUR + 1);
     CHECK_INT(series_of(it), 1, "");
     CHECK_INT(sums_of(send_item_profile(it)).counter, 11, "");
     CHECK_INT(balance(q).dropped[DROP_EXPIRED], 1, "nothing could be done for the other");

@@ -89,10 +89,10 @@ TEST_WITH(test_oldest_is_by_age, setup, teardown)
     done(e, take(e, 2, 1), &unavailable, 2); /* 2, 1 */
     CHECK_INT(send_queue_status(e).oldest_ms, 1, "");
     send_queue_put(e, make(3, 3), 3);
-    send_queue_put(e, make(4, HOUR_MS + 1), HOUR_MS + 1); /* 1 goes */
+    send_queue_put(e, make(4, MS_PER_HOUR + 1), MS_PER_HOUR + 1); /* 1 goes */
     CHECK_INT(ledger(e).dropped[DROP_EXPIRED], 1, "");
     CHECK_INT(send_queue_status(e).oldest_ms, 2, "");
-    int64_t now = HOUR_MS + 1;
+    int64_t now = MS_PER_HOUR + 1;
     done(e, take(e, now, 2), &sent, now);
     done(e, take(e, now, 3), &sent, now);
     done(e, take(e, now, 4), &sent, now);
@@ -125,10 +125,10 @@ TEST_WITH(test_note_stays, setup, teardown)
     CHECK_INT(send_item_note(it), 0, "");
     send_item_set_note(it, 7);
     done(e, it, &refused, 0);
-    it = take(e, HOUR_MS / 2, 1);
+    it = take(e, MS_PER_HOUR / 2, 1);
     CHECK_INT(send_item_attempt(it), 2, "");
     CHECK_INT(send_item_note(it), 7, "");
-    done(e, it, &sent, HOUR_MS / 2);
+    done(e, it, &sent, MS_PER_HOUR / 2);
 }
 
 TEST_WITH(test_larger_than_the_queue, setup, teardown)
@@ -159,14 +159,14 @@ TEST_WITH(test_expiry, setup, teardown)
     send_queue_put(e, make(1, 100), 100);
     send_queue_put(e, make(2, 200), 200);
     struct send_item *slow = take(e, 200, 0); /* the only slot */
-    CHECK_INT(send_queue_wake_ms(e), 100 + HOUR_MS, "");
-    assert_null(send_queue_take(e, 99 + HOUR_MS));
+    CHECK_INT(send_queue_wake_ms(e), 100 + MS_PER_HOUR, "");
+    assert_null(send_queue_take(e, 99 + MS_PER_HOUR));
     CHECK_INT(ledger(e).queued, 2, "");
-    assert_null(send_queue_take(e, 100 + HOUR_MS));
+    assert_null(send_queue_take(e, 100 + MS_PER_HOUR));
     CHECK_INT(ledger(e).queued, 1, "");
     CHECK_INT(ledger(e).dropped[DROP_EXPIRED], 1, "");
-    done(e, slow, &sent, 100 + HOUR_MS);
-    assert_null(send_queue_take(e, 200 + HOUR_MS)); /* with a slot as well */
+    done(e, slow, &sent, 100 + MS_PER_HOUR);
+    assert_null(send_queue_take(e, 200 + MS_PER_HOUR)); /* with a slot as well */
     CHECK_INT(ledger(e).dropped[DROP_EXPIRED], 2, "");
 }
 
@@ -176,19 +176,19 @@ TEST_WITH(test_expiry_behind_the_head, setup, teardown)
     send_queue_put(e, make(1, 100), 100);
     send_queue_put(e, make(2, 200), 200);
     done(e, take(e, 200, 1), &unavailable, 200); /* 2, 1 */
-    struct send_item *it = take(e, 100 + HOUR_MS, 2);
+    struct send_item *it = take(e, 100 + MS_PER_HOUR, 2);
     CHECK_INT(ledger(e).dropped[DROP_EXPIRED], 1, "");
-    done(e, it, &sent, 150 + HOUR_MS);
+    done(e, it, &sent, 150 + MS_PER_HOUR);
 }
 
 TEST_WITH(test_expired_on_return, setup, teardown)
 {
     SCOPED(send_queue) *e = new_endpoint(1, 1 << 20);
     send_queue_put(e, make(1, 0), 0);
-    struct send_item *it = take(e, HOUR_MS - 1, 1);
-    done(e, it, &refused, HOUR_MS + 10);
-    assert_true(send_queue_wake_ms(e) <= HOUR_MS + 10);
-    assert_null(send_queue_take(e, HOUR_MS + 10));
+    struct send_item *it = take(e, MS_PER_HOUR - 1, 1);
+    done(e, it, &refused, MS_PER_HOUR + 10);
+    assert_true(send_queue_wake_ms(e) <= MS_PER_HOUR + 10);
+    assert_null(send_queue_take(e, MS_PER_HOUR + 10));
     CHECK_INT(ledger(e).dropped[DROP_EXPIRED], 1, "");
 }
 
@@ -211,8 +211,8 @@ static void check_growth(const struct answer *a, int64_t cap)
         CHECK_INT(r.wait_ms <= (high < cap ? high : cap), true, row);
         CHECK_INT(r.outcome, WRITE_RETRIED, row);
         assert_null(send_queue_take(e, now + r.wait_ms - 1));
-        CHECK_INT(send_queue_wake_ms(e), now + r.wait_ms < HOUR_MS ? now + r.wait_ms : HOUR_MS,
-                  row);
+        CHECK_INT(send_queue_wake_ms(e),
+                  now + r.wait_ms < MS_PER_HOUR ? now + r.wait_ms : MS_PER_HOUR, row);
         now += r.wait_ms;
     }
 }
@@ -310,7 +310,7 @@ TEST_WITH(test_one_probe_then_all, setup, teardown)
     int64_t now = 5000;
     struct send_item *probe = take(e, now, 1);
     assert_null(send_queue_take(e, now));
-    CHECK_INT(send_queue_wake_ms(e), HOUR_MS, "the probe wakes us, not the time");
+    CHECK_INT(send_queue_wake_ms(e), MS_PER_HOUR, "the probe wakes us, not the time");
     struct send_result r = done(e, probe, &refused, now);
     CHECK_INT(r.failures, 2, "");
     CHECK_INT(r.recovered, false, "");

@@ -5,8 +5,6 @@
 #include "tests/unit/write/merge_rig.h"
 #include "tests/unit/write/spool_rig.h"
 
-#define HOUR_MS INT64_C(3600000)
-
 struct outage {
     struct rig r;
     char *dir;
@@ -23,7 +21,7 @@ static void begin(struct outage *o, char *dir)
 {
     *o = (struct outage){.dir = dir};
     rig_init(&o->r, dir);
-    o->r.max_age_ms = HOUR_MS;
+    o->r.max_age_ms = MS_PER_HOUR;
     o->r.spool_bytes = 2 << 20;
     o->r.max_bytes = 1 << 20;
     o->r.quiet = true;
@@ -61,7 +59,7 @@ static void end(struct outage *o)
 /* So late that all of them are old. */
 static size_t merge_old(struct outage *o)
 {
-    o->r.now = RIG_START_MS + HOUR_MS / 100 * (MERGE_AGE_PERCENT + 1);
+    o->r.now = RIG_START_MS + MS_PER_HOUR / 100 * (MERGE_AGE_PERCENT + 1);
     return merge_round(o->r.e, o->r.now);
 }
 
@@ -98,7 +96,7 @@ TEST_WITH(sent_before_written, setup, teardown)
     rig_pass(&o.r, 500);
     CHECK_INT(merge_old(&o), 1, "");
     put_deltas(&o, 2);
-    CHECK_INT(merge_round(o.r.e, o.r.now + HOUR_MS), 1, "merged again");
+    CHECK_INT(merge_round(o.r.e, o.r.now + MS_PER_HOUR), 1, "merged again");
     CHECK_INT(balance(o.r.e).queued, 1, "");
     o.r.now += 10;
     send_all(&o);
@@ -129,7 +127,7 @@ static bool ends_at_call(uint64_t n, bool twice)
         rig_pass(&o.r, 500);
         put_deltas(&o, 1);
         o.sum--; /* it may never have reached the disk */
-        CHECK_INT(merge_round(o.r.e, o.r.now + HOUR_MS), 1, "");
+        CHECK_INT(merge_round(o.r.e, o.r.now + MS_PER_HOUR), 1, "");
     }
     rig_pass(&o.r, 500);
     rig_pass(&o.r, 500);
@@ -225,7 +223,7 @@ TEST_WITH(disk_hangs, setup, teardown)
 {
     struct outage o;
     begin(&o, testing_mkdtemp());
-    o.r.max_age_ms = HOUR_MS;
+    o.r.max_age_ms = MS_PER_HOUR;
     for (int i = 0; i < 12; i++) {
         put_deltas(&o, 50);
         rig_pass(&o.r, 500);
@@ -234,7 +232,7 @@ TEST_WITH(disk_hangs, setup, teardown)
     struct profile *large = make_gauge(7, o.r.now, 500 * (size_t)1024);
     CHECK_INT(send_queue_put(o.r.e, large, o.r.now), SEND_TAKEN, "");
     assert_true(send_queue_status(o.r.e).on_disk_only > 100);
-    o.r.now = RIG_START_MS + HOUR_MS / 100 * (MERGE_AGE_PERCENT + 1);
+    o.r.now = RIG_START_MS + MS_PER_HOUR / 100 * (MERGE_AGE_PERCENT + 1);
     struct merge_candidate *plan = NULL;
     assert_true(merging_plan(o.r.e, o.r.now, &plan) > 0);
     struct merge_job *job = NULL;
@@ -251,7 +249,7 @@ TEST_WITH(disk_hangs, setup, teardown)
     assert_null(merging_loaded(o.r.e));
     uint64_t merged = balance(o.r.e).merged;
     for (int i = 0; i < 6; i++) {
-        struct profile *p = make_delta(2, i, 1 << i, 1, o.r.now - HOUR_MS + 1000);
+        struct profile *p = make_delta(2, i, 1 << i, 1, o.r.now - MS_PER_HOUR + 1000);
         o.sum += 1 << i;
         CHECK_INT(send_queue_put(o.r.e, p, o.r.now), SEND_TAKEN, "");
     }
@@ -291,7 +289,7 @@ static void load_parts(struct outage *o)
     struct profile *large = make_gauge(7, o->r.now, 500 * (size_t)1024);
     CHECK_INT(send_queue_put(o->r.e, large, o->r.now), SEND_TAKEN, "");
     rig_pass(&o->r, 500);
-    o->r.now = RIG_START_MS + HOUR_MS / 100 * (MERGE_AGE_PERCENT + 1);
+    o->r.now = RIG_START_MS + MS_PER_HOUR / 100 * (MERGE_AGE_PERCENT + 1);
     struct merge_candidate *plan = NULL;
     assert_true(merging_plan(o->r.e, o->r.now, &plan) > 0);
     for (int i = 0; i < 20 && !merging_is_loading(o->r.e); i++) {
