@@ -20,6 +20,14 @@ struct sv pprof_string(const struct pprof_index *x, uint64_t i)
     return pprof_span_of(x, x->entries[PROFILE_STRING].spans[i]);
 }
 
+struct sv pprof_head_piece(const struct pprof_index *x, size_t i)
+{
+    if (x->n_heads > PPROF_HEADS_MAX) {
+        return i == 0 ? x->plain : (struct sv){NULL, 0};
+    }
+    return i < x->n_heads ? pprof_span_of(x, x->heads[i]) : (struct sv){NULL, 0};
+}
+
 static uint64_t hash_text(const struct pprof_index *x, uint64_t string)
 {
     struct sv text = pprof_string(x, string);

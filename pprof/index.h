@@ -131,6 +131,11 @@ static inline bool pprof_ids_find(const struct pprof_ids *ids, uint64_t id, size
 struct sv pprof_span_of(const struct pprof_index *x, struct pprof_span span);
 struct sv pprof_string(const struct pprof_index *x, uint64_t i);
 
+/* Returns the i-th piece of the profile that has fields of the profile itself, in their order. Its
+ * p is NULL after the last piece. If there are many such fields, the only piece is all of the
+ * profile. */
+struct sv pprof_head_piece(const struct pprof_index *x, size_t i);
+
 /* ---- keys ------------------------------------------------------------------------------------ */
 
 /* Folds a number into a hash, by combining the two halves of a product of 128 bits. */

@@ -393,24 +393,12 @@ static bool keep_first(struct adding *a, uint64_t place, uint32_t *text)
     return string_of(a->m, *text).n > 0 || merge_add_string(a, place, text);
 }
 
-/* Returns the i-th piece of the profile that has fields of the profile itself, in their order. Its
- * p is NULL after the last piece. If there are many such fields, the only piece is all of the
- * profile.
- */
-static struct sv head_piece(const struct adding *a, size_t i)
-{
-    if (a->x.n_heads > PPROF_HEADS_MAX) {
-        return i == 0 ? a->x.plain : (struct sv){NULL, 0};
-    }
-    return i < a->x.n_heads ? pprof_span_of(&a->x, a->x.heads[i]) : (struct sv){NULL, 0};
-}
-
 static bool merge_texts(struct adding *a)
 {
     struct merge_head *h = &a->head;
     uint64_t v[PROFILE_FIELDS] = {0};
-    struct sv piece = head_piece(a, 0);
-    for (size_t i = 1; piece.p != NULL; piece = head_piece(a, i++)) {
+    struct sv piece = pprof_head_piece(&a->x, 0);
+    for (size_t i = 1; piece.p != NULL; piece = pprof_head_piece(&a->x, i++)) {
         wire_read_numbers(piece, v, PROFILE_FIELDS);
     }
     if (h->profiles == 0 && (!merge_add_string(a, v[PROFILE_DROP_FRAMES], &h->drop_frames) ||
@@ -441,8 +429,8 @@ static bool add_comments(struct adding *a, struct sv piece)
 
 static bool merge_comments(struct adding *a)
 {
-    struct sv piece = head_piece(a, 0);
-    for (size_t i = 1; piece.p != NULL; piece = head_piece(a, i++)) {
+    struct sv piece = pprof_head_piece(&a->x, 0);
+    for (size_t i = 1; piece.p != NULL; piece = pprof_head_piece(&a->x, i++)) {
         if (!add_comments(a, piece)) {
             return false;
         }

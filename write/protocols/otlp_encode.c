@@ -312,20 +312,32 @@ static bool add_text(struct adding *a, const char *key, uint64_t place)
                                &a->attributes[a->head.n_attribute_indices++], a->err);
 }
 
-static bool add_comments(struct adding *a)
+/* Adds the comments in a piece of the profile; *n counts all comments. */
+static bool add_comments(struct adding *a, struct sv piece, unsigned *n)
 {
-    struct wire_reader r = wire_reader_of(a->x.plain);
+    struct wire_reader r = wire_reader_of(piece);
     struct wire_field f = {.number = 0};
-    unsigned n = 0;
     while (wire_next(&r, &f)) {
         struct wire_numbers numbers = wire_numbers_of(&f);
         uint64_t place;
         while (f.number == PROFILE_COMMENT && wire_numbers_next(&numbers, &place)) {
             char key[64];
-            (void)snprintf(key, sizeof(key), "pprof.profile.comment.%u", n++);
+            (void)snprintf(key, sizeof(key), "pprof.profile.comment.%u", (*n)++);
             if (!add_text(a, key, place)) {
                 return false;
             }
+        }
+    }
+    return true;
+}
+
+static bool add_all_comments(struct adding *a)
+{
+    struct sv piece;
+    unsigned n = 0;
+    for (size_t i = 0; (piece = pprof_head_piece(&a->x, i)).p != NULL; i++) {
+        if (!add_comments(a, piece, &n)) {
+            return false;
         }
     }
     return true;
@@ -347,9 +359,12 @@ static bool make_head(struct adding *a)
 {
     const struct pprof_summary *s = &a->x.summary;
     uint64_t v[PROFILE_FIELDS] = {0};
+    struct sv piece;
     otlp__profile__init(&a->head);
     otlp__value_type__init(&a->period_type);
-    wire_read_numbers(a->x.plain, v, PROFILE_FIELDS);
+    for (size_t i = 0; (piece = pprof_head_piece(&a->x, i)).p != NULL; i++) {
+        wire_read_numbers(piece, v, PROFILE_FIELDS);
+    }
     a->head.attribute_indices = a->attributes;
     a->head.period = s->period;
     set_times(a);
@@ -360,7 +375,7 @@ static bool make_head(struct adding *a)
            otlp_lookup_string(&a->lookup, s->period_type.unit, &a->period_type.unit_strindex) &&
            add_text(a, "pprof.profile.drop_frames", v[PROFILE_DROP_FRAMES]) &&
            add_text(a, "pprof.profile.keep_frames", v[PROFILE_KEEP_FRAMES]) &&
-           add_text(a, "pprof.profile.doc_url", v[PROFILE_DOC_URL]) && add_comments(a);
+           add_text(a, "pprof.profile.doc_url", v[PROFILE_DOC_URL]) && add_all_comments(a);
 }
 
 /* Makes an id from the series, the window and the bytes, so that a repeated request has the same

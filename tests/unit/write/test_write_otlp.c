@@ -136,6 +136,40 @@ static struct profile *with_two_locations(void)
     return profile_of(labels_of(pairs, 1), bytes, sizeof(bytes));
 }
 
+/* A profile with so many comments, before and after its samples, and frames to drop. */
+static struct profile *with_comments(unsigned n)
+{
+    static const char samples[] = {
+        0x0a, 4, 8,    1,   0x10, 2,        /* sample type */
+        0x12, 3, 0x12, 1,   5,              /* sample */
+        0x32, 0, 0x32, 3,   'c',  'p', 'u', /* strings */
+        0x32, 2, 'n',  's', 0x38, 2,        /* and the frames to drop */
+    };
+    const struct pair pairs[] = {{"service_name", "shop"}};
+    SCOPED(buf) b = testing_buf(4096);
+    for (unsigned i = 0; i < n; i++) {
+        if (i == n / 2) {
+            buf_append(&b, samples, sizeof(samples));
+        }
+        buf_append(&b, "\x68\x01", 2);
+    }
+    return profile_of(labels_of(pairs, 1), b.data, b.len);
+}
+
+/* The fields of the profile itself are found wherever they are, whether the index notes all of them
+ * or not. */
+TEST_WITH(test_comments, setup, teardown)
+{
+    static const unsigned counts[] = {3, 20, 50};
+    for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
+        SCOPED(made) m;
+        begin(&m, &defaults);
+        assert_true(add(&m, with_comments(counts[i])));
+        finish(&m);
+        CHECK_INT(profile_at(&m, 0, 0)->n_attribute_indices, counts[i] + 1, "attributes");
+    }
+}
+
 /* Locations have the order of the profile, not that of its samples. */
 TEST_WITH(test_locations_in_order, setup, teardown)
 {
