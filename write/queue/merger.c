@@ -1,5 +1,6 @@
 #include "write/queue/merger.h"
 
+#include <malloc.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <time.h>
@@ -24,6 +25,7 @@ struct merger {
     size_t kept_max; /* a part of it */
     void (*merged)(void *arg);
     void *arg;
+    int64_t trim_at_ms;      /* when free memory is given back again */
     bool joined;             /* the owner's */
     struct scratch *scratch; /* NULL: out of memory */
 };
@@ -74,6 +76,17 @@ static bool wait_for_poke(struct merger *m, int64_t ms)
     return more;
 }
 
+/* Gives free memory back, at most every MERGER_TRIM_MS. Merging frees profiles in the arenas of the
+ * threads that made them and has its results in its own arena, so that the free memory there is not
+ * used again soon. */
+static void trim(struct merger *m, int64_t now_ms)
+{
+    if (now_ms >= m->trim_at_ms) {
+        malloc_trim(0);
+        m->trim_at_ms = now_ms + MERGER_TRIM_MS;
+    }
+}
+
 /* Runs a job, and rests for as long as the job took. Returns false when the thread has to stop. */
 static bool run_job(struct merger *m, struct send_queue *q, struct merge_job *job)
 {
@@ -81,6 +94,7 @@ static bool run_job(struct merger *m, struct send_queue *q, struct merge_job *jo
     merging_run(job, m->scratch, m->kept_max);
     int64_t now_ms = clock_mono_ms();
     merging_done(job, now_ms);
+    trim(m, now_ms);
     m->merged(m->arg);
     return rest(m, merging_is_urgent(q) ? 0 : now_ms - start_ms);
 }

@@ -11,6 +11,9 @@
 
 /* The shortest time between two plans. */
 #define MERGER_PAUSE_MS INT64_C(200)
+/* The shortest time between two returns of free memory to the system (malloc_trim()), which take
+ * some 5 ms for a queue of 128 MiB. */
+#define MERGER_TRIM_MS INT64_C(3000)
 
 struct merger;
 
