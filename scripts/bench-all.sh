@@ -99,6 +99,7 @@ part_peer() {
     echo "skipped: BENCH_PEER is not set (the path of an agent that reads Alloy's configuration)"
     return
   fi
+  "$BENCH_PEER" --version 2>&1 | head -n 1
   BENCH_RUNS=$few BENCH_SECONDS=30 "$root/scripts/bench.sh" -delta auto -fast 0 -bare=
 }
 

@@ -18,7 +18,9 @@ func measurePeer(l load, fakes *process, program cost) {
 		"--storage.path="+filepath.Join(*dir, "peer-data"), "--server.http.listen-addr="+adminAddress,
 		"--stability.level=experimental", "--disable-reporting")
 	defer p.end()
-	l.warmUp()
+	// Alloy waits for up to an interval before the first scrape of a target, scrapes at the next tick,
+	// and drops the first of each cumulative type, so that all types arrive after three intervals.
+	time.Sleep(time.Second + 4*l.interval)
 	before := takePeer(p, fakes)
 	time.Sleep(l.time)
 	after := takePeer(p, fakes)
