@@ -8,6 +8,9 @@
 #include "pprof/merge_adding.h"
 #include "pprof/quick.h"
 
+/* A table gets room for at most so many entries at once: one for each 1 KiB of the budget. */
+#define RESERVED_PART 1024
+
 /* ---- the object ------------------------------------------------------------------------------ */
 
 struct merge *merge_new(const struct merge_options *o, struct err *err)
@@ -492,7 +495,10 @@ static bool make_room(struct adding *a)
            err_memory(a->err);
 }
 
-/* Makes room in the tables for the entries of the first profile; others usually add few. */
+/* Makes room in the tables for the entries of the first profile; others usually add few. A table of
+ * which that may take more than 1/30 of the budget (34 bytes for each entry and its slots) grows
+ * step by step instead: many samples or strings may be equal, and would leave nothing for entries
+ * that differ. */
 static void reserve(struct adding *a)
 {
     static const struct {
@@ -504,9 +510,12 @@ static void reserve(struct adding *a)
         {MERGE_LOCATIONS, PROFILE_LOCATION},
         {MERGE_STACKS, PROFILE_SAMPLE},
     };
+    const size_t most = a->m->budget.max / RESERVED_PART;
     for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]) && a->m->head.profiles == 0; i++) {
-        merge_table_reserve(&a->m->tables[kinds[i].table], &a->m->budget,
-                            a->x.summary.n[kinds[i].field]);
+        size_t n = a->x.summary.n[kinds[i].field];
+        if (n <= most) {
+            merge_table_reserve(&a->m->tables[kinds[i].table], &a->m->budget, n);
+        }
     }
 }
 

@@ -392,6 +392,30 @@ TEST(many_profiles_take_the_memory_of_their_stacks)
     }
 }
 
+/* Samples and strings that repeat an earlier one take no memory of the merge, however many a
+ * profile has: others need what the budget has. */
+TEST(repeated_entries_take_no_memory)
+{
+    enum { SAMPLES = 43000, STRINGS = 43000 };
+    SCOPED(merge) *m = open_merge(&sums);
+    struct buf body = testing_buf(MIB);
+    struct buf first = unique(0, 32);
+    buf_append(&body, first.data, first.len);
+    buf_done(&first);
+    for (int i = 0; i < SAMPLES; i++) {
+        buf_append(&body, "\x12\x08\x0a\x02\x01\x02\x12\x02\x01\x01", 10);
+    }
+    for (int i = 0; i < STRINGS; i++) {
+        buf_append(&body, "\x32\x00", 2);
+    }
+    add(m, body);
+    assert_true(merge_bytes(m) < (size_t)64 * 1024);
+    for (int i = 1; i < 30; i++) {
+        add(m, unique(1000 * i, 64));
+    }
+    assert_true(merge_bytes(m) < MIB);
+}
+
 TEST(a_profile_beyond_the_limit_is_refused)
 {
     const struct merge_options o = {.bytes_max = 20000};
