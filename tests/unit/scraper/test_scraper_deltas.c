@@ -293,6 +293,48 @@ TEST_ON(struct world *w, old_profiles_that_fail)
     CHECK_INT(w->n_works, 1, "");
 }
 
+static void scrape_zipped_old(struct world *w)
+{
+    SCOPED(buf) body = testing_buf(1000);
+    buf_printf(&body, OLD_HEAP, 10);
+    scrape_gzip(w, (struct sv){body.data, body.len});
+    CHECK_INT(w->n_works, 1, "the delta that fails");
+}
+
+/* The same for a compressed one, which may end in each of its steps. */
+TEST_ON(struct world *w, compressed_old_profiles_that_fail)
+{
+    put(w, "1", "h:1");
+    scrape_gzip(w, SV("heap_v2/1\nx\n"));
+    works(w);
+    testing_log_expect(w->log, "scrape failed");
+    works(w);
+    CHECK_INT(FAILURES(w, "bad_legacy"), 1, "");
+    scrape_zipped_old(w);
+    w->e->offloads.pending_bytes += OFFLOAD_PENDING_DEFAULT;
+    testing_log_expect(w->log, "scrape failed");
+    works(w);
+    w->e->offloads.pending_bytes -= OFFLOAD_PENDING_DEFAULT;
+    CHECK_INT(FAILURES(w, "busy"), 1, "no room for the conversion");
+    for (int steps = 0; steps < 3; steps++) {
+        scrape_zipped_old(w);
+        for (int i = 0; i < steps; i++) {
+            works(w);
+        }
+        CHECK_INT(w->n_works, 1, "");
+        put(w, "1", NULL);
+        works(w);
+        CHECK_INT(w->n_works, 0, "nothing after a cancelled step");
+        CHECK_INT(w->e->offloads.pending_bytes, 0, "");
+        put(w, "1", "h:1");
+    }
+    CHECK_INT(RESULT(w, "failed"), TESTING_NO_METRIC, "");
+    CHECK_INT(w->n_profiles, 0, "");
+    scrape_zipped_old(w);
+    works(w); /* teardown frees the engine before the conversion is done */
+    CHECK_INT(w->n_works, 1, "");
+}
+
 /* The counters of one pod are no baseline for another one at the same address, whether it replaces
  * the first at once or later. */
 TEST_ON(struct world *w, another_pod_has_no_baseline)
