@@ -551,7 +551,7 @@ void send_queue_configure(struct send_queue *q, const struct config_endpoint *co
 
 void send_queue_end_rests(struct send_queue *q)
 {
-    struct lane *lane;
+    struct lane *lane = NULL;
     pthread_mutex_lock(&q->lock);
     backoff_end_rest(&q->backoff);
     TAILQ_FOREACH(lane, &q->lanes.all, link)
