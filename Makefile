@@ -423,7 +423,7 @@ lint: ## clang-format, clang-tidy, cppcheck, header and size checks, both compil
 bench: $(BUILD)/profpull $(BUILD)/tests/bare-loop ## figures for speed and memory; never fails on a time
 	BUILD=$(abspath $(BUILD)) GO="$(GO)" ./scripts/bench.sh
 
-bench-all: all tests-build ## all figures of docs/benchmarks.md, or those of PARTS, beside OLD=TREE if given, into BENCH_OUT=FILE as well; up to 45 minutes
+bench-all: all tests-build ## all figures of docs/benchmarks.md, or those of PARTS, beside OLD=TREE if given, into BENCH_OUT=FILE as well; up to an hour
 	BUILD=$(abspath $(BUILD)) GO="$(GO)" OLD="$(OLD)" BENCH_OUT="$(BENCH_OUT)" ./scripts/bench-all.sh $(PARTS)
 
 bench-docs: ## docs/benchmarks.md gets the output of bench-all in BENCH_OUT=FILE

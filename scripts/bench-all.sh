@@ -1,5 +1,5 @@
 #!/bin/sh
-# All figures of docs/benchmarks.md, on one machine: some 35 minutes, or 45 with OLD (an earlier tree, in which "make all
+# All figures of docs/benchmarks.md, on one machine: some 40 minutes, or 55 with OLD (an earlier tree, in which "make all
 # tests-build" has been run), beside which the table is then printed. Prints medians, and never fails on a time.
 #
 #   BUILD=build OLD=/path/to/earlier/tree BENCH_OUT=FILE scripts/bench-all.sh [PART...]     all parts by default
